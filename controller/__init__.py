@@ -1,0 +1,1 @@
+"""Heddle: an SDN controller for AI leaf-spine fabrics. The brain; it imports neither Ryu nor Mininet."""

@@ -1,0 +1,91 @@
+"""Everything the core can ask its shell to do. Frozen values."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from controller.pipeline.rules import Modification
+from controller.qos.queues import PortQueues
+
+
+@dataclass(frozen=True, slots=True)
+class SendPacket:
+    dpid: int
+    out_ports: tuple[int, ...]
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SendBatch:
+    """In order, on one switch; answered by one `BatchAnswered` with the same `batch_id`."""
+
+    dpid: int
+    session_id: str
+    batch_id: int
+    modifications: tuple[Modification, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTables:
+    dpid: int
+    session_id: str
+    request_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPortStatistics:
+    dpid: int
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigureQueues:
+    """The queues that the ports of one switch should have; idempotent, carried out over OVSDB."""
+
+    dpid: int
+    ports: tuple[PortQueues, ...]
+
+
+class Failure(StrEnum):
+    """Why a request was refused; the names are those of gRPC's status codes."""
+
+    INVALID_ARGUMENT = "INVALID_ARGUMENT"
+    NOT_FOUND = "NOT_FOUND"
+    RESOURCE_EXHAUSTED = "RESOURCE_EXHAUSTED"
+    FAILED_PRECONDITION = "FAILED_PRECONDITION"
+    UNAVAILABLE = "UNAVAILABLE"
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The request is carried out: the switches hold the rules. The plan is read from the state."""
+
+    request_id: int
+    job_id: str
+    rules_changed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """`problems` lists everything that is wrong, not only the first."""
+
+    request_id: int
+    failure: Failure
+    problems: tuple[str, ...]
+
+
+class Severity(StrEnum):
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Something a person should read, once. `fields` are (name, value) pairs for the structured log."""
+
+    severity: Severity
+    message: str
+    fields: tuple[tuple[str, str], ...] = ()
+
+
+Command = SendPacket | SendBatch | ReadTables | ReadPortStatistics | ConfigureQueues | Accepted | Refused | Report

@@ -1,0 +1,142 @@
+"""Everything that can happen to the core. Frozen values; the time of an event is an argument of `handle`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from controller.fabric.model import Port
+from controller.jobs.collective import Collective
+from controller.pipeline.rules import SwitchTables
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchConnected:
+    """A switch's OpenFlow session is up. `session_id` differs for every session, also of the same switch."""
+
+    dpid: int
+    session_id: str
+    peer_address: str
+    ports: tuple[Port, ...]
+    nicira: bool
+    software: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchDisconnected:
+    dpid: int
+    session_id: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchRefused:
+    """The agent turned away a second switch with a datapath id that is in use."""
+
+    dpid: int
+    peer_address: str
+    kept_peer_address: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PortChanged:
+    """`port.up` is the new state; `removed` when the port is gone altogether."""
+
+    dpid: int
+    session_id: str
+    port: Port
+    removed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PacketReceived:
+    dpid: int
+    session_id: str
+    in_port: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TablesRead:
+    """Answer to ReadTables. `tables` is None when the switch did not answer."""
+
+    dpid: int
+    session_id: str
+    request_id: int
+    tables: SwitchTables | None
+
+
+class BatchStatus(StrEnum):
+    DONE = "done"
+    REFUSED = "refused"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """`index` into the batch's modifications; `name` like "OFPET_FLOW_MOD_FAILED/OFPFMFC_TABLE_FULL"."""
+
+    index: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class BatchAnswered:
+    dpid: int
+    session_id: str
+    batch_id: int
+    status: BatchStatus
+    refusals: tuple[Refusal, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PortCounters:
+    """None: the switch does not know (all-ones on the wire)."""
+
+    rx_bytes: int | None
+    tx_bytes: int | None
+    rx_packets: int | None = None
+    tx_packets: int | None = None
+    tx_dropped: int | None = None
+    duration_s: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PortStatisticsRead:
+    dpid: int
+    session_id: str
+    counters: Mapping[int, PortCounters]
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveAnnounced:
+    """A caller asks for paths; the core answers with a command that carries the same `request_id`."""
+
+    request_id: int
+    collective: Collective
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveWithdrawn:
+    request_id: int
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A deadline the core asked for has come."""
+
+
+Event = (
+    SwitchConnected
+    | SwitchDisconnected
+    | SwitchRefused
+    | PortChanged
+    | PacketReceived
+    | TablesRead
+    | BatchAnswered
+    | PortStatisticsRead
+    | CollectiveAnnounced
+    | CollectiveWithdrawn
+    | Tick
+)

@@ -1,0 +1,1 @@
+"""What is cabled: ports, links, hosts, roles, paths, and the plan that was meant."""

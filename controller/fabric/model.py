@@ -1,0 +1,91 @@
+"""The words in which everything else speaks about a fabric: ports, switches, links, hosts.
+
+This module decides nothing; it holds the nouns. What is usable, which role a switch has and which paths exist
+is decided in `discovery`, `roles` and `paths`.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PortRef:
+    """One port of one switch. As a direction of a link, it is the port that *sends*."""
+
+    dpid: int
+    port_no: int
+
+    def __str__(self) -> str:
+        return f"{self.dpid:x}:{self.port_no}"
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A switch port as OpenFlow reports it. `speed_bps` is 0 when the switch does not say."""
+
+    ref: PortRef
+    name: str
+    mac: str
+    up: bool
+    speed_bps: int = 0
+
+
+class Role(StrEnum):
+    """What a switch is in a leaf-spine fabric."""
+
+    LEAF = "leaf"
+    SPINE = "spine"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """A switch that is connected or has been; `nicira` says it takes Open vSwitch's extensions."""
+
+    dpid: int
+    name: str
+    role: Role
+    connected: bool
+    nicira: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One cable that is usable in both directions; `a` < `b`, so that a cable has one spelling."""
+
+    a: PortRef
+    b: PortRef
+    capacity_bps: int
+
+    def other(self, end: PortRef) -> PortRef:
+        return self.b if end == self.a else self.a
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A network interface of a server. `addresses` are IPv4 or IPv6 in text, the first one is the main one."""
+
+    name: str
+    mac: str
+    addresses: tuple[str, ...]
+    port: PortRef
+    capacity_bps: int
+
+
+# A path is the egress ports it crosses, in order, from the source's leaf on; empty when both hosts share a leaf.
+# The last hop to the host itself is not part of it.
+Path = tuple[PortRef, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FabricView:
+    """One consistent picture of the fabric, for placement and compilation.
+
+    Only links that are usable in both directions are in `links`; only hosts whose switch port is known are in
+    `hosts`. All maps are keyed by identity and must not be changed by readers.
+    """
+
+    switches: dict[int, Switch] = field(default_factory=dict)
+    ports: dict[PortRef, Port] = field(default_factory=dict)
+    links: tuple[Link, ...] = ()
+    hosts: tuple[Host, ...] = ()

@@ -1,0 +1,48 @@
+"""The fabric that was meant: what a topology file says, free of the file's form.
+
+`controller.formats.topology_file` reads it from YAML; `mininet/` builds it; the controller takes names, rates and
+expected hosts from it. Rates are bit/s.
+"""
+
+from dataclasses import dataclass
+
+from controller.fabric.model import Role
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSwitch:
+    name: str
+    dpid: int
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedLink:
+    """A cable between two switches: (switch name, port number) at each end."""
+
+    a: str
+    a_port: int
+    b: str
+    b_port: int
+    rate_bps: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedHost:
+    """A host interface: its switch, the switch's port number, and its addresses ("10.0.1.1", no mask)."""
+
+    name: str
+    switch: str
+    port: int
+    mac: str
+    ipv4: str
+    prefix_length: int
+    rate_bps: int
+
+
+@dataclass(frozen=True, slots=True)
+class FabricPlan:
+    name: str
+    switches: tuple[PlannedSwitch, ...]
+    links: tuple[PlannedLink, ...]
+    hosts: tuple[PlannedHost, ...]

@@ -1,0 +1,1 @@
+"""What jobs announce: collectives, and the flows they expand to."""

@@ -1,0 +1,1 @@
+"""What each switch should hold, and how it gets there."""

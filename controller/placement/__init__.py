@@ -1,0 +1,1 @@
+"""Which path each flow takes, and how near to optimal that choice is proven to be."""

@@ -1,0 +1,20 @@
+"""What placement promises about its own answer."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """Loads are seconds: bits placed on a link divided by the bit/s it has left for us.
+
+    `lower_bound_s` is true for every placement of the same flows on the same fabric; `gap` is
+    max_load_s / lower_bound_s - 1 (0 when nothing is to be placed). `completion_bound_s` also counts the hosts' own
+    links, so that no run of the collectives can finish sooner.
+    """
+
+    max_load_s: float
+    lower_bound_s: float
+    gap: float
+    method: str
+    proven_optimal: bool
+    completion_bound_s: float

@@ -1,0 +1,39 @@
+"""What placement is asked, and what it answers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from controller.fabric.model import Path, PortRef
+from controller.placement.certificate import Certificate
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """One flow that must cross from one leaf to another. `pinned` keeps it where it is while that path lives."""
+
+    flow_id: str
+    src_leaf: int
+    dst_leaf: int
+    size_bytes: int
+    pinned: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """`paths[(src_leaf, dst_leaf)]` are the live paths; `capacity_bps[port]` the rate of each link direction they use,
+    keyed by the sending port; `background_bps[port]` what others were measured to send there."""
+
+    demands: tuple[Demand, ...]
+    paths: Mapping[tuple[int, int], tuple[Path, ...]]
+    capacity_bps: Mapping[PortRef, int]
+    background_bps: Mapping[PortRef, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """`paths[flow_id]` for every demand with a live path; `unplaced` the rest; `load_s` per link direction."""
+
+    paths: Mapping[str, Path]
+    unplaced: tuple[str, ...]
+    load_s: Mapping[PortRef, float]
+    certificate: Certificate

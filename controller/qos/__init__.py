@@ -1,0 +1,1 @@
+"""Traffic classes, their marks and their queues."""

@@ -1,0 +1,1 @@
+"""The shell: sockets, clocks and disk around the core."""

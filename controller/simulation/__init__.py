@@ -1,0 +1,1 @@
+"""Model switches for deterministic tests."""
