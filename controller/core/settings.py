@@ -20,5 +20,7 @@ class CoreSettings:
     beacon_period_s: float = 1.0
     statistics_period_s: float = 1.0
     batch_timeout_s: float = 5.0
+    # How often the tables of a switch that seems right are read again, to find what others changed.
+    audit_period_s: float = 10.0
     # Packets a switch may punt per second for ARP and neighbour discovery.
     punt_packets_per_second: int = 500

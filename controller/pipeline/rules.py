@@ -39,7 +39,7 @@ FIELD_BITS: dict[str, int] = {
 }
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class MatchField:
     name: str
     value: int
@@ -51,7 +51,10 @@ Match = tuple[MatchField, ...]
 
 
 def match(**fields: int | tuple[int, int]) -> Match:
-    """`match(eth_type=0x800, ipv4_dst=(value, mask))`, canonical. Raises ValueError on an unknown field or a value too wide."""
+    """`match(eth_type=0x800, ipv4_dst=(value, mask))`, canonical.
+
+    Raises ValueError on an unknown field or a value too wide for it.
+    """
     result = []
     for name, given in sorted(fields.items()):
         value, mask = given if isinstance(given, tuple) else (given, None)
@@ -131,6 +134,12 @@ class Rule:
         """What OpenFlow takes as the rule's identity."""
         return (self.table_id, self.priority, self.match)
 
+    @property
+    def order(self) -> tuple[int, int, list[tuple[str, int, int]]]:
+        """Later tables first, then higher priorities: a packet that reaches a new rule finds what follows it."""
+        fields = [(f.name, f.value, -1 if f.mask is None else f.mask) for f in self.match]
+        return (-self.table_id, -self.priority, fields)
+
 
 class GroupKind(StrEnum):
     ALL = "all"
@@ -208,6 +217,11 @@ class AddMeter:
 
 
 @dataclass(frozen=True, slots=True)
+class ModifyMeter:
+    meter: Meter
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteMeter:
     meter_id: int
 
@@ -217,4 +231,6 @@ class Barrier:
     pass
 
 
-Modification = AddRule | DeleteRule | AddGroup | ModifyGroup | DeleteGroup | AddMeter | DeleteMeter | Barrier
+Modification = (
+    AddRule | DeleteRule | AddGroup | ModifyGroup | DeleteGroup | AddMeter | ModifyMeter | DeleteMeter | Barrier
+)

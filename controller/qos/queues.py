@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from controller.qos.classes import QosSettings
+
 
 @dataclass(frozen=True, slots=True)
 class Queue:
@@ -20,3 +22,12 @@ class PortQueues:
     port_no: int
     max_rate_bps: int
     queues: tuple[Queue, ...]
+
+
+def port_queues(port_no: int, rate_bps: int, settings: QosSettings) -> PortQueues:
+    """One queue per class, each guaranteed its share of the port and free to borrow all of it."""
+    queues = tuple(
+        Queue(c.queue_id, max(1, int(rate_bps * c.share)), rate_bps, c.priority)
+        for c in sorted(settings.classes, key=lambda c: c.queue_id)
+    )
+    return PortQueues(port_no, rate_bps, queues)

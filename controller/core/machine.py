@@ -1,0 +1,259 @@
+"""The core: one state machine that takes events and answers commands.
+
+`handle(event, now_s)` is the only way in. It changes the state, then settles: due beacons and reads are asked for,
+paths are placed anew where the fabric or the jobs have changed, and the switches are brought one stage nearer to
+what they should hold. It never waits, never looks at a clock and never fails on what the network sends it.
+"""
+
+from controller.core import planning, requests
+from controller.core.commands import Command, ConfigureQueues, ReadPortStatistics, Report, SendPacket, Severity
+from controller.core.events import (
+    BatchAnswered,
+    CollectiveAnnounced,
+    CollectiveWithdrawn,
+    Event,
+    PacketReceived,
+    PortChanged,
+    PortStatisticsRead,
+    SwitchConnected,
+    SwitchDisconnected,
+    SwitchRefused,
+    TablesRead,
+    Tick,
+)
+from controller.core.packets import PacketHandler
+from controller.core.reconcile import Reconciler
+from controller.core.settings import CoreSettings
+from controller.core.state import State, SwitchState
+from controller.fabric import beacon
+from controller.fabric.discovery import Discovery
+from controller.fabric.hosts import HostTable
+from controller.fabric.model import PortRef
+from controller.fabric.view import PlanIndex, SwitchFacts, build
+from controller.health.rates import RateTracker
+from controller.pipeline.compile import compile_base, compile_steering, merged
+from controller.pipeline.rules import SwitchTables
+from controller.qos.queues import port_queues
+
+# Links come up in bursts; placing and compiling once per burst is enough. Losses are acted on at once.
+_SETTLE_S = 0.02
+
+
+class Core:
+    """See the module. `revision` grows with every change of plan or topology."""
+
+    def __init__(self, settings: CoreSettings) -> None:
+        self.settings = settings
+        self.state = State()
+        self.plan = PlanIndex.of(settings.plan)
+        self.discovery = Discovery(settings.beacon_period_s)
+        self.hosts = HostTable(settings.plan)
+        self.packets = PacketHandler(settings.beacon_key, self.discovery, self.hosts)
+        self.reconciler = Reconciler(self.state, settings.batch_timeout_s, settings.audit_period_s)
+        self.rates = RateTracker()
+        self._base: dict[int, SwitchTables] = {}
+        self._periodic_due_s = float("-inf")
+
+    @property
+    def revision(self) -> int:
+        return self.state.revision
+
+    def handle(self, event: Event, now_s: float) -> list[Command]:
+        return self._reduce(event, now_s) + self._settle(now_s)
+
+    def next_deadline_s(self) -> float | None:
+        """When `Tick` is wanted at the latest; None only while no switch has ever connected."""
+        deadlines = list(self.reconciler.deadlines())
+        if self.state.replan_due_s is not None:
+            deadlines.append(self.state.replan_due_s)
+        beacons = self.discovery.next_deadline_s()
+        if beacons is not None:
+            deadlines.append(beacons)
+        if any(s.session_id for s in self.state.switches.values()):
+            deadlines.append(self._periodic_due_s)
+        return min(deadlines, default=None)
+
+    # --- events ----------------------------------------------------------------------------------------
+
+    def _reduce(self, event: Event, now_s: float) -> list[Command]:
+        match event:
+            case Tick():
+                return []
+            case PacketReceived():
+                return self._packet(event, now_s)
+            case BatchAnswered():
+                return self._answered(event, now_s)
+            case TablesRead():
+                return self.reconciler.take_tables(event, now_s)
+            case PortStatisticsRead():
+                self.rates.take(event.dpid, event.counters, now_s)
+                return []
+            case PortChanged():
+                return self._port_changed(event, now_s)
+            case SwitchConnected():
+                return self._connected(event, now_s)
+            case SwitchDisconnected():
+                return self._disconnected(event, now_s)
+            case SwitchRefused():
+                return self._refused(event)
+            case CollectiveAnnounced():
+                return self._request(requests.announce(self.state, event), now_s)
+            case CollectiveWithdrawn():
+                return self._request(requests.withdraw(self.state, event), now_s)
+
+    def _current(self, dpid: int, session_id: str) -> SwitchState | None:
+        """The switch, if this is its present session: late words of a dead session are ignored."""
+        switch = self.state.switches.get(dpid)
+        return switch if switch is not None and switch.session_id == session_id else None
+
+    def _connected(self, event: SwitchConnected, now_s: float) -> list[Command]:
+        switch = self.state.switches.setdefault(event.dpid, SwitchState(event.dpid))
+        switch.session_id, switch.peer_address = event.session_id, event.peer_address
+        switch.nicira, switch.software = event.nicira, event.software
+        self.reconciler.start_session(switch, now_s)
+        self.state.alarms.pop(f"refused {event.dpid:x}", None)
+        present = {port.ref for port in event.ports}
+        gone = [ref for ref in self.discovery.ports if ref.dpid == event.dpid and ref not in present]
+        for ref in gone:
+            self._remove_port(ref, now_s)
+        for port in event.ports:
+            if self.discovery.set_port(port, now_s):
+                self._fabric_changed(now_s)
+        self.discovery.announce_again(event.dpid, now_s)
+        self._fabric_changed(now_s + _SETTLE_S)
+        self._periodic_due_s = now_s
+        name = self.plan.name(event.dpid)
+        connected = Report(Severity.INFO, f"{name} connected from {event.peer_address}", (("dpid", f"{event.dpid:x}"),))
+        return [connected, *self._queues(event)]
+
+    def _queues(self, event: SwitchConnected) -> list[Command]:
+        """Queues need the port's true rate, which only the plan tells."""
+        if not self.settings.qos.enabled:
+            return []
+        ports = tuple(
+            port_queues(port.ref.port_no, rate, self.settings.qos)
+            for port in sorted(event.ports, key=lambda p: p.ref)
+            if (rate := self.plan.rate_bps.get(port.ref))
+        )
+        return [ConfigureQueues(event.dpid, ports)] if ports else []
+
+    def _disconnected(self, event: SwitchDisconnected, now_s: float) -> list[Command]:
+        switch = self._current(event.dpid, event.session_id)
+        if switch is None:
+            return []
+        # Its data plane very likely goes on: links stay until beacons or the neighbours' ports say otherwise.
+        self.reconciler.end_session(switch)
+        self._fabric_changed(now_s + _SETTLE_S)
+        name = self.plan.name(event.dpid)
+        return [Report(Severity.WARNING, f"{name} disconnected: {event.reason}", (("dpid", f"{event.dpid:x}"),))]
+
+    def _refused(self, event: SwitchRefused) -> list[Command]:
+        message = (
+            f"two switches use datapath id {event.dpid:x}: {event.kept_peer_address} is kept, "
+            f"{event.peer_address} refused ({event.reason})"
+        )
+        if self.state.alarms.get(f"refused {event.dpid:x}") == message:
+            return []
+        self.state.alarms[f"refused {event.dpid:x}"] = message
+        return [Report(Severity.ERROR, message)]
+
+    def _port_changed(self, event: PortChanged, now_s: float) -> list[Command]:
+        if self._current(event.dpid, event.session_id) is None:
+            return []
+        ref = event.port.ref
+        if event.removed:
+            self._remove_port(ref, now_s)
+            return []
+        lost_link = self.discovery.set_port(event.port, now_s)
+        lost_host = not event.port.up and self.hosts.forget_port(ref)
+        self._fabric_changed(now_s if lost_link or lost_host else now_s + _SETTLE_S)
+        return []
+
+    def _remove_port(self, ref: PortRef, now_s: float) -> None:
+        self.discovery.remove_port(ref)
+        self.hosts.forget_port(ref)
+        self._fabric_changed(now_s)
+
+    def _packet(self, event: PacketReceived, now_s: float) -> list[Command]:
+        if self._current(event.dpid, event.session_id) is None:
+            return []
+        changed, commands = self.packets.receive(event, now_s)
+        if changed:
+            self._fabric_changed(now_s + _SETTLE_S)
+        return commands
+
+    def _answered(self, event: BatchAnswered, now_s: float) -> list[Command]:
+        commands = self.reconciler.take_answer(event, now_s)
+        if self.reconciler.refused:
+            refused = {rule.match for rule in self.reconciler.refused}
+            self.reconciler.refused.clear()
+            self.state.refused_units |= planning.units_with_matches(self.state, refused)
+            self._jobs_changed(now_s)
+        return commands
+
+    def _request(self, outcome: tuple[bool, list[Command]], now_s: float) -> list[Command]:
+        must_place, commands = outcome
+        if must_place:
+            self._jobs_changed(now_s)
+        return commands
+
+    def _fabric_changed(self, due_s: float) -> None:
+        self.state.base_stale = True
+        self._jobs_changed(due_s)
+
+    def _jobs_changed(self, due_s: float) -> None:
+        due = self.state.replan_due_s
+        self.state.replan_due_s = due_s if due is None else min(due, due_s)
+
+    # --- settling --------------------------------------------------------------------------------------
+
+    def _settle(self, now_s: float) -> list[Command]:
+        commands: list[Command] = []
+        lost = self.discovery.expire(now_s)
+        if lost:
+            self._fabric_changed(now_s)
+            commands += [Report(Severity.WARNING, f"link {a} - {b} is silent: taken down") for a, b in lost]
+        commands += self._beacons(now_s)
+        if now_s >= self._periodic_due_s:
+            commands += self._periodic(now_s)
+        commands += self.reconciler.give_up_late(now_s)
+        commands += self.reconciler.ask_tables(now_s)
+        if self.state.replan_due_s is not None and now_s >= self.state.replan_due_s:
+            self._replan(now_s)
+        commands += self.reconciler.next_batches(now_s)
+        if self.state.waiters and self.state.replan_due_s is None and self.reconciler.settled:
+            commands += requests.answers(self.state)
+        return commands
+
+    def _beacons(self, now_s: float) -> list[Command]:
+        sessions = {s.dpid for s in self.state.switches.values() if s.session_id}
+        return [
+            SendPacket(port.ref.dpid, (port.ref.port_no,), beacon.encode(sent, port.mac, self.settings.beacon_key))
+            for sent, port in self.discovery.beacons_due(now_s)
+            if port.ref.dpid in sessions
+        ]
+
+    def _periodic(self, now_s: float) -> list[Command]:
+        self._periodic_due_s = now_s + self.settings.statistics_period_s
+        sessions = [(s.dpid, s.session_id) for s in self.state.switches.values() if s.session_id]
+        reads: list[Command] = [ReadPortStatistics(dpid, session) for dpid, session in sessions]
+        return reads + self.packets.probe_planned({dpid for dpid, _ in sessions})
+
+    def _replan(self, now_s: float) -> None:
+        self.state.replan_due_s = None
+        if self.state.base_stale:
+            self._look_at_fabric()
+        used = {hop for path in self.state.paths.values() for hop in path}
+        planning.replan(self.state, self.rates.background_bps(used, now_s))
+        steering = compile_steering(self.state.view, planning.steered_flows(self.state))
+        self.reconciler.set_desired(merged(self._base, steering))
+        self.state.revision += 1
+
+    def _look_at_fabric(self) -> None:
+        self.state.base_stale = False
+        facts = {s.dpid: SwitchFacts(s.session_id is not None, s.nicira) for s in self.state.switches.values()}
+        ports = {ref: known.port for ref, known in self.discovery.ports.items()}
+        links = self.discovery.usable_links()
+        rate = self.settings.default_rate_bps
+        self.state.view, self.state.view_problems = build(facts, ports, links, self.hosts, self.plan, rate)
+        self._base = compile_base(self.state.view, self.settings.qos, self.settings.punt_packets_per_second)

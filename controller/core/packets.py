@@ -1,0 +1,136 @@
+"""What the controller does with punted packets: beacons make links, ARP makes hosts and is answered here.
+
+ARP is never flooded: a request for a known host is answered, one for an unknown host is asked, at most once a
+second, at those edge ports where no host is known.
+"""
+
+from dataclasses import dataclass, field
+
+from controller.core.commands import Command, Report, SendPacket, Severity
+from controller.core.events import PacketReceived
+from controller.fabric import arp, beacon
+from controller.fabric.discovery import Discovery
+from controller.fabric.hosts import HostTable
+from controller.fabric.model import PortRef
+
+# Sender of our own questions; locally administered, and no host's.
+PROBE_MAC = "02:48:44:00:00:01"
+_UNSPECIFIED = "0.0.0.0"  # noqa: S104 - an address in a packet, nothing is bound
+_ASK_AGAIN_S = 1.0
+_WAIT_FOR_ANSWER_S = 3.0
+
+
+@dataclass(slots=True)
+class PacketHandler:
+    """Mutable; owned by the core. `changed` tells the core that links or hosts are not what they were."""
+
+    key: bytes
+    discovery: Discovery
+    hosts: HostTable
+    counts: dict[str, int] = field(default_factory=dict)
+    _asked_s: dict[str, float] = field(default_factory=dict)
+    # Unknown address -> those who asked for it and when.
+    _waiting: dict[str, dict[PortRef, tuple[arp.Arp, float]]] = field(default_factory=dict)
+    _reported: set[str] = field(default_factory=set)
+
+    def receive(self, event: PacketReceived, now_s: float) -> tuple[bool, list[Command]]:
+        """(links or hosts changed, what to send)."""
+        at = PortRef(event.dpid, event.in_port)
+        located = beacon.payload_offset(event.data)
+        ethertype = located[0] if located else None
+        if ethertype == beacon.ETHERTYPE_LLDP:
+            return self._lldp(event.data, at, now_s)
+        if ethertype == arp.ETHERTYPE_ARP:
+            return self._arp(event.data, at, now_s)
+        self._count("packet_unexpected")
+        return False, []
+
+    def _count(self, name: str) -> None:
+        self.counts[name] = self.counts.get(name, 0) + 1
+
+    def _once(self, key: str, message: str) -> list[Command]:
+        if key in self._reported:
+            return []
+        self._reported.add(key)
+        return [Report(Severity.WARNING, message)]
+
+    def _lldp(self, data: bytes, at: PortRef, now_s: float) -> tuple[bool, list[Command]]:
+        match beacon.decode(data, self.key):
+            case beacon.Beacon() as heard:
+                return self.discovery.hear(heard, at, now_s), []
+            case beacon.ForeignLldp(source_mac):
+                self._count("lldp_foreign")
+                return False, self._once(f"foreign {at} {source_mac}", f"LLDP of {source_mac}, not ours, at {at}")
+            case beacon.MalformedLldp(reason):
+                self._count("lldp_malformed")
+                return False, self._once(f"malformed {at}", f"malformed LLDP at {at}: {reason}")
+
+    def _arp(self, data: bytes, at: PortRef, now_s: float) -> tuple[bool, list[Command]]:
+        message = arp.decode(data)
+        if message is None:
+            self._count("arp_malformed")
+            return False, self._once(f"arp {at}", f"malformed ARP at {at}")
+        if self.discovery.faces_switch(at):
+            # A host is behind its own leaf port only; anything else was let loose by someone who floods.
+            self._count("arp_on_fabric_port")
+            return False, []
+        learnt = self.hosts.learn(message.sender_ip, message.sender_mac, at)
+        commands = self._answer_waiting(message.sender_ip, now_s) if learnt else []
+        if message.operation == arp.REQUEST and message.sender_ip != message.target_ip:
+            commands += self._request(message, at, now_s)
+        return learnt, commands
+
+    def _request(self, message: arp.Arp, at: PortRef, now_s: float) -> list[Command]:
+        target = self.hosts.seen.get(message.target_ip)
+        if target is not None:
+            # A host that asks for its own port's address (a duplicate check) is left to its own answer.
+            return [] if target.port == at else [self._reply(message, at, target.mac)]
+        self._waiting.setdefault(message.target_ip, {})[at] = (message, now_s)
+        return self._ask(message.target_ip, now_s)
+
+    def _reply(self, request: arp.Arp, at: PortRef, mac: str) -> SendPacket:
+        answer = arp.Arp(arp.REPLY, mac, request.target_ip, request.sender_mac, request.sender_ip)
+        return SendPacket(at.dpid, (at.port_no,), arp.encode(answer, request.sender_mac))
+
+    def _answer_waiting(self, address: str, now_s: float) -> list[Command]:
+        mac = self.hosts.seen[address].mac
+        return [
+            self._reply(request, at, mac)
+            for at, (request, asked_s) in self._waiting.pop(address, {}).items()
+            if now_s - asked_s <= _WAIT_FOR_ANSWER_S
+        ]
+
+    def _ask(self, address: str, now_s: float) -> list[Command]:
+        if now_s - self._asked_s.get(address, float("-inf")) < _ASK_AGAIN_S:
+            return []
+        self._forget_old(now_s)
+        self._asked_s[address] = now_s
+        known = {host.port for host in self.hosts.seen.values()}
+        ports: dict[int, list[int]] = {}
+        for ref, state in self.discovery.ports.items():
+            if state.port.up and state.neighbour is None and ref not in known:
+                ports.setdefault(ref.dpid, []).append(ref.port_no)
+        return [self._probe(address, dpid, tuple(sorted(found))) for dpid, found in sorted(ports.items())]
+
+    def _forget_old(self, now_s: float) -> None:
+        """Scans for addresses nobody has must not fill the memory."""
+        self._asked_s = {a: t for a, t in self._asked_s.items() if now_s - t < _ASK_AGAIN_S}
+        self._waiting = {
+            address: waiting
+            for address, waiting in self._waiting.items()
+            if any(now_s - asked_s <= _WAIT_FOR_ANSWER_S for _, asked_s in waiting.values())
+        }
+
+    def _probe(self, address: str, dpid: int, ports: tuple[int, ...]) -> SendPacket:
+        """An ARP probe (RFC 5227): sender address 0.0.0.0, so that it changes nobody's cache."""
+        question = arp.Arp(arp.REQUEST, PROBE_MAC, _UNSPECIFIED, "00:00:00:00:00:00", address)
+        return SendPacket(dpid, ports, arp.encode(question, arp.BROADCAST))
+
+    def probe_planned(self, dpids: set[int]) -> list[Command]:
+        """Asks for every planned host not seen yet at the port where it should be."""
+        result: list[Command] = []
+        for host, at in self.hosts.expected_but_unseen():
+            state = self.discovery.ports.get(at)
+            if at.dpid in dpids and state is not None and state.port.up:
+                result.append(self._probe(host.ipv4, at.dpid, (at.port_no,)))
+        return result

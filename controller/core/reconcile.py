@@ -1,0 +1,182 @@
+"""Brings every switch to what it should hold, one stage at a time, and reads back what it holds.
+
+There is no stored plan of steps. Whenever nothing is in flight, the next stage is derived anew from desired and
+actual state, and it is the same stage on all switches: traffic is switched over only when every switch is prepared,
+and nothing is removed before all traffic is switched over. So a change of mind, a lost switch or a refused rule
+needs no special path: it only changes what the next look finds.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from controller.core.commands import Command, ReadTables, Report, SendBatch, Severity
+from controller.core.events import BatchAnswered, BatchStatus, TablesRead
+from controller.core.state import InFlight, State, SwitchState
+from controller.fabric.model import Role
+from controller.pipeline.diff import ActualTables, Stage, is_steering, stages
+from controller.pipeline.rules import AddRule, Barrier, Modification, Rule, SwitchTables
+
+_READ_TIMEOUT_S = 10.0
+_READ_AGAIN_S = 0.5
+_LONGEST_BACKOFF_S = 30.0
+
+
+@dataclass(slots=True)
+class Reconciler:
+    """Mutable; owned by the core. `audit_period_s` is how often a quiet switch is read again."""
+
+    state: State
+    batch_timeout_s: float
+    audit_period_s: float
+    _next_id: int = 1
+    # Rules that a switch refused in the answers since the core last looked.
+    refused: list[Rule] = field(default_factory=list)
+
+    def _id(self) -> int:
+        self._next_id += 1
+        return self._next_id
+
+    # --- reading -------------------------------------------------------------------------------------
+
+    def ask_tables(self, now_s: float) -> list[Command]:
+        """Reads that are due."""
+        result: list[Command] = []
+        for switch in self.state.switches.values():
+            if switch.reading and now_s >= switch.reading[1]:
+                switch.reading = None
+                self._read_later(switch, now_s)
+            due = switch.read_due_s is not None and now_s >= switch.read_due_s
+            if due and switch.session_id and not switch.reading and not switch.in_flight:
+                switch.reading = (self._id(), now_s + _READ_TIMEOUT_S)
+                switch.read_due_s = None
+                result.append(ReadTables(switch.dpid, switch.session_id, switch.reading[0]))
+        return result
+
+    def _read_later(self, switch: SwitchState, now_s: float) -> None:
+        switch.read_backoff_s = min(_LONGEST_BACKOFF_S, max(_READ_AGAIN_S, 2 * switch.read_backoff_s))
+        switch.read_due_s = now_s + switch.read_backoff_s
+
+    def take_tables(self, event: TablesRead, now_s: float) -> list[Command]:
+        switch = self.state.switches.get(event.dpid)
+        if switch is None or switch.reading is None or switch.reading[0] != event.request_id:
+            return []
+        switch.reading = None
+        if event.tables is None:
+            self._read_later(switch, now_s)
+            return []
+        if switch.in_flight:
+            # A batch was sent meanwhile: what was read is neither before nor after it.
+            switch.read_due_s = now_s + _READ_AGAIN_S
+            return []
+        before, actual = switch.actual, ActualTables.of(event.tables)
+        switch.actual = actual
+        switch.unsettled = True
+        if not switch.suspect:
+            switch.read_backoff_s = 0.0
+        switch.suspect = False
+        switch.read_due_s = now_s + self.audit_period_s
+        foreign = len(actual.foreign_rules())
+        if foreign == (len(before.foreign_rules()) if before else 0):
+            return []
+        return [Report(Severity.INFO, f"{switch.dpid:x} holds {foreign} rules that are not ours; they are left alone")]
+
+    # --- writing -------------------------------------------------------------------------------------
+
+    def next_batches(self, now_s: float) -> list[Command]:
+        """The next stage on every switch that has it; nothing while an earlier one is not answered."""
+        if any(s.in_flight for s in self.state.switches.values()):
+            return []
+        wanted: dict[Stage, list[tuple[SwitchState, tuple[Modification, ...]]]] = {}
+        for switch in self.state.switches.values():
+            if not switch.ready or switch.actual is None or not switch.unsettled:
+                continue
+            found = self._stages(switch.dpid, switch.actual)
+            switch.unsettled = bool(found)
+            for stage, modifications in found.items():
+                wanted.setdefault(stage, []).append((switch, modifications))
+        if not wanted:
+            return []
+        return [self._send(switch, modifications, now_s) for switch, modifications in wanted[min(wanted)]]
+
+    def _stages(self, dpid: int, actual: ActualTables) -> Mapping[Stage, tuple[Modification, ...]]:
+        known = self.state.view.switches.get(dpid)
+        at_leaf = known is not None and known.role == Role.LEAF
+        desired = self.state.desired.get(dpid, SwitchTables())
+        return stages(desired, actual, lambda rule: at_leaf and is_steering(rule))
+
+    def _send(self, switch: SwitchState, modifications: tuple[Modification, ...], now_s: float) -> SendBatch:
+        batch = SendBatch(switch.dpid, switch.session_id or "", self._id(), modifications)
+        switch.in_flight = InFlight(batch, now_s + self.batch_timeout_s)
+        self.state.changes_sent += sum(not isinstance(m, Barrier) for m in modifications)
+        return batch
+
+    def take_answer(self, event: BatchAnswered, now_s: float) -> list[Command]:
+        switch = self.state.switches.get(event.dpid)
+        if switch is None or switch.in_flight is None or switch.in_flight.batch.batch_id != event.batch_id:
+            return []
+        modifications = switch.in_flight.batch.modifications
+        switch.in_flight = None
+        if event.status == BatchStatus.LOST or switch.actual is None:
+            switch.actual = None
+            switch.read_due_s = now_s
+            return []
+        refused = {r.index: r.name for r in event.refusals}
+        for index, modification in enumerate(modifications):
+            if index not in refused:
+                switch.actual.apply(modification)
+        if not refused:
+            return []
+        return self._take_refusals(switch, modifications, refused, now_s)
+
+    def _take_refusals(
+        self, switch: SwitchState, modifications: tuple[Modification, ...], refused: dict[int, str], now_s: float
+    ) -> list[Command]:
+        """A refused steering rule is given up; anything else means that we are wrong about the switch: read it."""
+        rules = [m.rule for i in refused if isinstance(m := modifications[i], AddRule) and is_steering(m.rule)]
+        self.refused += rules
+        if len(rules) < len(refused):
+            switch.suspect = True
+            self._read_later(switch, now_s)
+        names = ", ".join(sorted(set(refused.values())))
+        return [Report(Severity.ERROR, f"{switch.dpid:x} refused {len(refused)} changes: {names}")]
+
+    def give_up_late(self, now_s: float) -> list[Command]:
+        """Switches that did not answer a batch in time are suspect until they are read again."""
+        result: list[Command] = []
+        for switch in self.state.switches.values():
+            if switch.in_flight and now_s >= switch.in_flight.deadline_s:
+                switch.in_flight, switch.actual, switch.suspect = None, None, True
+                switch.read_due_s = now_s
+                late = f"{switch.dpid:x} did not answer within {self.batch_timeout_s} s"
+                result.append(Report(Severity.WARNING, late))
+        return result
+
+    # --- sessions and looks ----------------------------------------------------------------------------
+
+    def start_session(self, switch: SwitchState, now_s: float) -> None:
+        switch.actual, switch.in_flight, switch.reading, switch.suspect = None, None, None, False
+        switch.read_due_s, switch.read_backoff_s, switch.unsettled = now_s, 0.0, True
+
+    def end_session(self, switch: SwitchState) -> None:
+        switch.session_id, switch.actual, switch.in_flight, switch.reading = None, None, None, None
+        switch.read_due_s = None
+
+    def set_desired(self, desired: dict[int, SwitchTables]) -> None:
+        for dpid, switch in self.state.switches.items():
+            if desired.get(dpid) != self.state.desired.get(dpid):
+                switch.unsettled = True
+        self.state.desired = desired
+
+    @property
+    def settled(self) -> bool:
+        """Every switch that answers holds what it should."""
+        return not any(s.in_flight or (s.ready and s.unsettled) for s in self.state.switches.values())
+
+    def deadlines(self) -> Iterable[float]:
+        for switch in self.state.switches.values():
+            if switch.in_flight:
+                yield switch.in_flight.deadline_s
+            elif switch.reading:
+                yield switch.reading[1]
+            elif switch.read_due_s is not None and switch.session_id:
+                yield switch.read_due_s

@@ -1,0 +1,82 @@
+"""What callers ask: announce and withdraw. Checks, changes the state, and answers when it is carried out."""
+
+from controller.core.commands import Accepted, Command, Failure, Refused
+from controller.core.events import CollectiveAnnounced, CollectiveWithdrawn
+from controller.core.planning import hosts_by_address
+from controller.core.state import JobState, State, Unit, Waiter
+from controller.fabric.model import Host
+from controller.jobs.announcement import problems
+from controller.jobs.collective import Flow
+from controller.jobs.flows import expand, notes
+
+
+def unit_of(flow: Flow) -> Unit:
+    return (flow.src_address, flow.dst_address, flow.udp_source_port)
+
+
+def find_host(state: State, text: str) -> Host | None:
+    """By name or by address."""
+    return next((h for h in state.view.hosts if text == h.name or text in h.addresses), None)
+
+
+def announce(state: State, event: CollectiveAnnounced) -> tuple[bool, list[Command]]:
+    """(placement must be looked at anew, immediate answers)."""
+    collective = event.collective
+    wrong = problems(collective)
+    if wrong:
+        return False, [Refused(event.request_id, Failure.INVALID_ARGUMENT, wrong)]
+    by_name = {h.name: h for h in state.view.hosts} | hosts_by_address(state)
+    unknown = [f"ranks[{i}]: no host {r!r} on this fabric" for i, r in enumerate(collective.ranks) if r not in by_name]
+    if unknown:
+        return False, [Refused(event.request_id, Failure.NOT_FOUND, tuple(unknown))]
+    twice = _same_host_twice([by_name[r] for r in collective.ranks])
+    if twice:
+        return False, [Refused(event.request_id, Failure.INVALID_ARGUMENT, twice)]
+    held = state.jobs.get(collective.job_id)
+    if held is not None and held.collective == collective:
+        state.waiters.append(Waiter(event.request_id, collective.job_id, state.changes_sent))
+        return False, []
+    flows = expand(collective, lambda rank: (by_name[rank].name, by_name[rank].addresses[0]))
+    state.revision += 1
+    state.jobs[collective.job_id] = JobState(collective, flows, notes(collective, flows), state.revision)
+    # What a switch refused before may fit now.
+    state.refused_units -= {unit_of(flow) for flow in flows}
+    state.waiters.append(Waiter(event.request_id, collective.job_id, state.changes_sent))
+    return True, []
+
+
+def _same_host_twice(hosts: list[Host]) -> tuple[str, ...]:
+    """A name and an address may hide one host behind two spellings."""
+    first: dict[str, int] = {}
+    wrong = []
+    for rank, host in enumerate(hosts):
+        if host.name in first:
+            wrong.append(f"ranks[{rank}]: {host.name} is rank {first[host.name]} already")
+        first.setdefault(host.name, rank)
+    return tuple(wrong)
+
+
+def withdraw(state: State, event: CollectiveWithdrawn) -> tuple[bool, list[Command]]:
+    if event.job_id not in state.jobs:
+        return False, [Refused(event.request_id, Failure.NOT_FOUND, (f"job_id: no job {event.job_id!r} is announced",))]
+    del state.jobs[event.job_id]
+    state.revision += 1
+    state.waiters.append(Waiter(event.request_id, event.job_id, state.changes_sent))
+    return True, []
+
+
+def answers(state: State) -> list[Command]:
+    """For every waiting caller, once the switches hold what was decided."""
+    waiters, state.waiters = state.waiters, []
+    return [_answer(state, waiter) for waiter in waiters]
+
+
+def _answer(state: State, waiter: Waiter) -> Command:
+    job = state.jobs.get(waiter.job_id)
+    flows = job.flows if job else ()
+    refused = sum(unit_of(flow) in state.refused_units for flow in flows)
+    if refused:
+        placed = sum(unit_of(flow) in state.paths for flow in flows)
+        sentence = f"the switches had no room for {refused} of {len(flows)} flows: {placed} placed, the rest uses ECMP"
+        return Refused(waiter.request_id, Failure.RESOURCE_EXHAUSTED, (sentence,))
+    return Accepted(waiter.request_id, waiter.job_id, state.changes_sent - waiter.changes_before)

@@ -1,0 +1,93 @@
+"""What the core knows: sessions, jobs, placements, and what is on its way. Mutable; owned by `machine.Core` alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from controller.core.commands import SendBatch
+from controller.fabric.model import FabricView, Path
+from controller.jobs.collective import Collective, Flow
+from controller.pipeline.diff import ActualTables
+from controller.pipeline.rules import SwitchTables
+from controller.placement.problem import Placement, Problem
+
+# A steerable unit: (source address, destination address, UDP source port or 0). Two jobs that use the same one
+# share its rule and its path, and its load is their sum.
+Unit = tuple[str, str, int]
+
+
+@dataclass(slots=True)
+class InFlight:
+    """A batch that the switch has not answered yet."""
+
+    batch: SendBatch
+    deadline_s: float
+
+
+@dataclass(slots=True)
+class SwitchState:
+    """A switch and its session. `session_id` is None while it is away; its ports and hosts are remembered."""
+
+    dpid: int
+    session_id: str | None = None
+    peer_address: str = ""
+    nicira: bool = False
+    software: str = ""
+    # None: not read yet, or no longer trusted.
+    actual: ActualTables | None = None
+    # (request id, deadline) of the read under way; `read_due_s` is when the next one is asked for.
+    reading: tuple[int, float] | None = None
+    read_due_s: float | None = None
+    read_backoff_s: float = 0.0
+    in_flight: InFlight | None = None
+    # The switch did not answer a batch in time, or refused what it must take: left alone until it is read again.
+    suspect: bool = False
+    # Its tables may differ from what is wanted.
+    unsettled: bool = True
+
+    @property
+    def ready(self) -> bool:
+        return self.session_id is not None and self.actual is not None and not self.suspect
+
+
+@dataclass(slots=True)
+class JobState:
+    """An announced collective and what it expanded to."""
+
+    collective: Collective
+    flows: tuple[Flow, ...]
+    notes: tuple[str, ...]
+    revision: int
+
+
+@dataclass(slots=True)
+class Waiter:
+    """A caller who is answered when the switches hold what its request led to."""
+
+    request_id: int
+    job_id: str
+    # State.changes_sent when the request came in.
+    changes_before: int
+
+
+@dataclass(slots=True)
+class State:
+    switches: dict[int, SwitchState] = field(default_factory=dict)
+    jobs: dict[str, JobState] = field(default_factory=dict)
+    view: FabricView = field(default_factory=FabricView)
+    view_problems: tuple[str, ...] = ()
+    # Path of every unit that crosses the fabric, as last placed.
+    paths: dict[Unit, Path] = field(default_factory=dict)
+    # Units whose rules a switch refused: they use ECMP until their jobs change.
+    refused_units: set[Unit] = field(default_factory=set)
+    problem: Problem = field(default_factory=lambda: Problem((), {}, {}))
+    placement: Placement | None = None
+    desired: Mapping[int, SwitchTables] = field(default_factory=dict)
+    waiters: list[Waiter] = field(default_factory=list)
+    # Grows with every change of plan or topology.
+    revision: int = 0
+    # When the fabric is to be looked at anew; None: nothing has changed since.
+    replan_due_s: float | None = None
+    base_stale: bool = True
+    # Rule and group changes sent to switches so far, for answers and tests.
+    changes_sent: int = 0
+    alarms: dict[str, str] = field(default_factory=dict)

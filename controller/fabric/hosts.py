@@ -1,0 +1,57 @@
+"""Where hosts are: learnt from the ARP they send, confirmed against the plan.
+
+Decides who a host is and which port leads to it. It answers no packets itself; `core.packets` does.
+"""
+
+import ipaddress
+from dataclasses import dataclass, field
+
+from controller.fabric.model import PortRef
+from controller.fabric.plan import FabricPlan, PlannedHost
+
+
+@dataclass(frozen=True, slots=True)
+class SeenHost:
+    address: str
+    mac: str
+    port: PortRef
+
+
+@dataclass(slots=True)
+class HostTable:
+    """Mutable; owned by the core. Keyed by IPv4 address in text."""
+
+    plan: FabricPlan | None
+    seen: dict[str, SeenHost] = field(default_factory=dict)
+    planned: dict[str, tuple[PlannedHost, PortRef]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        dpids = {s.name: s.dpid for s in self.plan.switches} if self.plan else {}
+        hosts = self.plan.hosts if self.plan else ()
+        self.planned = {h.ipv4: (h, PortRef(dpids[h.switch], h.port)) for h in hosts}
+
+    def learn(self, address: str, mac: str, port: PortRef) -> bool:
+        """True when this tells something new. A host that shows up elsewhere has moved."""
+        ip = ipaddress.IPv4Address(address)
+        if ip.is_unspecified or ip.is_multicast or ip.is_loopback or int(ip) == 0xFFFFFFFF:
+            return False
+        if int(mac[:2], 16) & 1 or mac == "00:00:00:00:00:00":
+            return False
+        seen = SeenHost(address, mac, port)
+        if self.seen.get(address) == seen:
+            return False
+        self.seen[address] = seen
+        return True
+
+    def forget_port(self, port: PortRef) -> bool:
+        gone = [address for address, host in self.seen.items() if host.port == port]
+        for address in gone:
+            del self.seen[address]
+        return bool(gone)
+
+    def name_of(self, address: str) -> str:
+        entry = self.planned.get(address)
+        return entry[0].name if entry else address
+
+    def expected_but_unseen(self) -> list[tuple[PlannedHost, PortRef]]:
+        return [entry for address, entry in self.planned.items() if address not in self.seen]

@@ -1,0 +1,82 @@
+"""Puts ports, links, hosts and the plan together into the one FabricView that placement and compilation use."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from controller.fabric import roles
+from controller.fabric.hosts import HostTable
+from controller.fabric.model import FabricView, Host, Link, Port, PortRef, Role, Switch
+from controller.fabric.plan import FabricPlan
+
+
+@dataclass(frozen=True, slots=True)
+class PlanIndex:
+    """The plan by identity; empty where there is none."""
+
+    names: Mapping[int, str]
+    roles: Mapping[int, Role]
+    rate_bps: Mapping[PortRef, int]
+
+    @classmethod
+    def of(cls, plan: FabricPlan | None) -> "PlanIndex":
+        if plan is None:
+            return cls({}, {}, {})
+        dpid = {s.name: s.dpid for s in plan.switches}
+        rates = {PortRef(dpid[h.switch], h.port): h.rate_bps for h in plan.hosts}
+        for link in plan.links:
+            rates[PortRef(dpid[link.a], link.a_port)] = link.rate_bps
+            rates[PortRef(dpid[link.b], link.b_port)] = link.rate_bps
+        return cls({s.dpid: s.name for s in plan.switches}, {s.dpid: s.role for s in plan.switches}, rates)
+
+    def name(self, dpid: int) -> str:
+        return self.names.get(dpid) or f"s{dpid:x}"
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchFacts:
+    """What the view needs of a switch's session."""
+
+    connected: bool
+    nicira: bool
+
+
+def build(
+    switches: Mapping[int, SwitchFacts],
+    ports: Mapping[PortRef, Port],
+    links: Iterable[tuple[PortRef, PortRef]],
+    hosts: HostTable,
+    plan: PlanIndex,
+    default_rate_bps: int,
+) -> tuple[FabricView, tuple[str, ...]]:
+    """The view, and sentences about what could not be understood."""
+    cables = list(links)
+    at_switch = {end for cable in cables for end in cable}
+    edge_ports = Counter(ref.dpid for ref, port in ports.items() if port.up and ref not in at_switch)
+    host_ports = [host.port for host in hosts.seen.values()]
+    names = {dpid: plan.name(dpid) for dpid in switches}
+    found = roles.infer(switches.keys(), cables, host_ports, edge_ports, plan.roles, names)
+
+    def rate(ref: PortRef) -> int:
+        # The plan knows better than the switch: virtual ports claim 10 Gbit/s whatever they carry.
+        return plan.rate_bps.get(ref) or (ports[ref].speed_bps if ref in ports else 0) or default_rate_bps
+
+    view = FabricView(
+        switches={
+            dpid: Switch(dpid, names[dpid], found.of[dpid], facts.connected, facts.nicira)
+            for dpid, facts in switches.items()
+        },
+        ports=dict(ports),
+        links=tuple(Link(a, b, min(rate(a), rate(b))) for a, b in cables),
+        hosts=tuple(_hosts(hosts, switches.keys(), rate)),
+    )
+    return view, found.problems
+
+
+def _hosts(hosts: HostTable, known: Iterable[int], rate: Callable[[PortRef], int]) -> list[Host]:
+    here = set(known)
+    return [
+        Host(hosts.name_of(seen.address), seen.mac, (seen.address,), seen.port, rate(seen.port))
+        for seen in sorted(hosts.seen.values(), key=lambda s: (s.port, s.address))
+        if seen.port.dpid in here
+    ]

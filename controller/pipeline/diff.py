@@ -1,0 +1,123 @@
+"""From what a switch holds to what it should hold: ordered modifications, in three stages.
+
+1. PREPARE: meters and groups, a barrier, then every rule that is not an ingress decision, later tables first.
+2. SWITCH: the ingress rules that move traffic onto what was prepared.
+3. REMOVE: rules no longer wanted, a barrier, then groups and meters that nothing uses any more.
+
+A stage is begun only when the stage before is done on *every* switch (`core.reconcile` sees to that), so traffic
+never meets a path that is half there. Nothing is ever deleted that is not named one by one.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from controller.pipeline.cookies import Kind, is_ours, kind_of
+from controller.pipeline.groups import is_ours as is_our_group
+from controller.pipeline.rules import (
+    AddGroup,
+    AddMeter,
+    AddRule,
+    Barrier,
+    DeleteGroup,
+    DeleteMeter,
+    DeleteRule,
+    Group,
+    Match,
+    Meter,
+    Modification,
+    ModifyGroup,
+    ModifyMeter,
+    Rule,
+    SwitchTables,
+)
+
+RuleKey = tuple[int, int, Match]
+
+
+class Stage(IntEnum):
+    PREPARE = 1
+    SWITCH = 2
+    REMOVE = 3
+
+
+@dataclass(slots=True)
+class ActualTables:
+    """What a switch is known to hold, kept up to date by every acknowledged modification."""
+
+    rules: dict[RuleKey, Rule] = field(default_factory=dict)
+    groups: dict[int, Group] = field(default_factory=dict)
+    meters: dict[int, Meter] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, tables: SwitchTables) -> "ActualTables":
+        return cls(
+            {r.key: r for r in tables.rules},
+            {g.group_id: g for g in tables.groups},
+            {m.meter_id: m for m in tables.meters},
+        )
+
+    def apply(self, modification: Modification) -> None:
+        match modification:
+            case AddRule(rule):
+                self.rules[rule.key] = rule
+            case DeleteRule(rule):
+                self.rules.pop(rule.key, None)
+            case AddGroup(group) | ModifyGroup(group):
+                self.groups[group.group_id] = group
+            case DeleteGroup(group_id):
+                self.groups.pop(group_id, None)
+            case AddMeter(meter) | ModifyMeter(meter):
+                self.meters[meter.meter_id] = meter
+            case DeleteMeter(meter_id):
+                self.meters.pop(meter_id, None)
+            case Barrier():
+                pass
+
+    def foreign_rules(self) -> list[Rule]:
+        return [rule for rule in self.rules.values() if not is_ours(rule.cookie)]
+
+
+def stages(
+    desired: SwitchTables, actual: ActualTables, is_ingress: Callable[[Rule], bool]
+) -> Mapping[Stage, tuple[Modification, ...]]:
+    """The modifications of each stage that has any. `is_ingress(rule)` tells the rules that decide where traffic
+    enters its path."""
+    wanted = {rule.key: rule for rule in desired.rules}
+    changed = [rule for key, rule in wanted.items() if actual.rules.get(key) != rule]
+    changed.sort(key=lambda r: r.order)
+    prepared = [AddRule(r) for r in changed if not is_ingress(r)]
+    groups = _group_changes(desired, actual)
+    prepare = (*groups, Barrier(), *prepared) if groups else tuple(prepared)
+    switch = tuple(AddRule(r) for r in changed if is_ingress(r))
+    result = {Stage.PREPARE: prepare, Stage.SWITCH: switch, Stage.REMOVE: _removals(desired, wanted, actual)}
+    return {stage: modifications for stage, modifications in result.items() if modifications}
+
+
+def _group_changes(desired: SwitchTables, actual: ActualTables) -> list[Modification]:
+    result: list[Modification] = []
+    for meter in sorted(desired.meters, key=lambda m: m.meter_id):
+        held_meter = actual.meters.get(meter.meter_id)
+        if held_meter != meter:
+            result.append(AddMeter(meter) if held_meter is None else ModifyMeter(meter))
+    for group in sorted(desired.groups, key=lambda g: g.group_id):
+        held = actual.groups.get(group.group_id)
+        if held != group:
+            result.append(AddGroup(group) if held is None else ModifyGroup(group))
+    return result
+
+
+def _removals(desired: SwitchTables, wanted: Mapping[RuleKey, Rule], actual: ActualTables) -> tuple[Modification, ...]:
+    """Ours alone, earlier tables first. Meters are never removed: a meter takes the rules that use it along."""
+    rules = [r for key, r in actual.rules.items() if key not in wanted and is_ours(r.cookie)]
+    rules.sort(key=lambda r: r.order, reverse=True)
+    kept = {g.group_id for g in desired.groups}
+    groups = sorted(g for g in actual.groups if g not in kept and is_our_group(g))
+    deleted: list[Modification] = [DeleteRule(r) for r in rules]
+    if groups:
+        deleted += [Barrier(), *(DeleteGroup(g) for g in groups)]
+    return tuple(deleted)
+
+
+def is_steering(rule: Rule) -> bool:
+    return is_ours(rule.cookie) and kind_of(rule.cookie) == Kind.STEER
