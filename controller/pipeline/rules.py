@@ -111,7 +111,7 @@ class Bundle:
 
     ports: tuple[int, ...]
     basis: int
-    fields: int = 5  # NX_HASH_FIELDS_SYMMETRIC_L3L4_UDP
+    fields: int = 3  # NX_HASH_FIELDS_SYMMETRIC_L3L4_UDP
 
 
 Action = Output | ToGroup | SetQueue | SetField | DecrementTtl | SetTtl | Bundle
