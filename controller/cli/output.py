@@ -58,18 +58,17 @@ def as_plain(message: "Message") -> dict[str, Any]:
     plain: dict[str, Any] = MessageToDict(
         message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
     )
-    _numbers_for_strings(plain, message.DESCRIPTOR)
-    return plain
+    return _tidied(plain, message.DESCRIPTOR)
 
 
-def _numbers_for_strings(plain: dict[str, Any], descriptor: Any) -> None:
-    wide = {descriptor.fields[0].CPPTYPE_INT64, descriptor.fields[0].CPPTYPE_UINT64} if descriptor.fields else set()
-    for field in descriptor.fields:
-        value = plain.get(field.name)
-        if value is None:
-            continue
-        if field.cpp_type in wide:
-            plain[field.name] = [int(v) for v in value] if isinstance(value, list) else int(value)
-        elif field.message_type is not None:
-            for inner in value if isinstance(value, list) else [value]:
-                _numbers_for_strings(inner, field.message_type)
+def _tidied(plain: dict[str, Any], descriptor: Any) -> dict[str, Any]:
+    """In the order of the .proto file, with numbers where the canonical mapping has 64-bit integers as text."""
+    return {field.name: _value(plain[field.name], field) for field in descriptor.fields if field.name in plain}
+
+
+def _value(value: Any, field: Any) -> Any:
+    if isinstance(value, list):
+        return [_value(item, field) for item in value]
+    if field.message_type is not None:
+        return _tidied(value, field.message_type)
+    return int(value) if field.cpp_type in (field.CPPTYPE_INT64, field.CPPTYPE_UINT64) else value

@@ -37,6 +37,8 @@ from controller.qos.queues import port_queues
 
 # Links come up in bursts; placing and compiling once per burst is enough. Losses are acted on at once.
 _SETTLE_S = 0.02
+# Long enough for three beacons in each direction.
+_LEARNING_PERIODS = 4
 
 
 class Core:
@@ -107,6 +109,9 @@ class Core:
         return switch if switch is not None and switch.session_id == session_id else None
 
     def _connected(self, event: SwitchConnected, now_s: float) -> list[Command]:
+        if event.dpid not in self.state.switches:
+            # We may be a restarted controller: what works is left alone until beacons have told what there is.
+            self.reconciler.hold(now_s + _LEARNING_PERIODS * self.settings.beacon_period_s)
         switch = self.state.switches.setdefault(event.dpid, SwitchState(event.dpid))
         switch.session_id, switch.peer_address = event.session_id, event.peer_address
         switch.nicira, switch.software = event.nicira, event.software
@@ -256,4 +261,18 @@ class Core:
         links = self.discovery.usable_links()
         rate = self.settings.default_rate_bps
         self.state.view, self.state.view_problems = build(facts, ports, links, self.hosts, self.plan, rate)
+        if self._plan_is_met():
+            self.reconciler.release()
         self._base = compile_base(self.state.view, self.settings.qos, self.settings.punt_packets_per_second)
+
+    def _plan_is_met(self) -> bool:
+        """Everything the plan names is there, so nothing more is to be learnt."""
+        meant = self.settings.plan
+        if meant is None:
+            return False
+        view = self.state.view
+        connected = sum(s.connected for s in view.switches.values())
+        seen = (connected, len(view.links), len(view.hosts))
+        return all(
+            have >= want for have, want in zip(seen, map(len, (meant.switches, meant.links, meant.hosts)), strict=True)
+        )

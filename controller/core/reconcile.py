@@ -13,12 +13,13 @@ from controller.core.commands import Command, ReadTables, Report, SendBatch, Sev
 from controller.core.events import BatchAnswered, BatchStatus, TablesRead
 from controller.core.state import InFlight, State, SwitchState
 from controller.fabric.model import Role
-from controller.pipeline.diff import ActualTables, Stage, is_steering, stages
+from controller.pipeline.diff import ActualTables, Stage, guard_only, is_steering, stages
 from controller.pipeline.rules import AddRule, Barrier, Modification, Rule, SwitchTables
 
 _READ_TIMEOUT_S = 10.0
 _READ_AGAIN_S = 0.5
 _LONGEST_BACKOFF_S = 30.0
+_NO_HOLD = float("-inf")
 
 
 @dataclass(slots=True)
@@ -28,6 +29,8 @@ class Reconciler:
     state: State
     batch_timeout_s: float
     audit_period_s: float
+    # Until then, switches that hold rules of an earlier run are not changed.
+    hold_until_s: float = _NO_HOLD
     _next_id: int = 1
     # Rules that a switch refused in the answers since the core last looked.
     refused: list[Rule] = field(default_factory=list)
@@ -84,25 +87,35 @@ class Reconciler:
 
     def next_batches(self, now_s: float) -> list[Command]:
         """The next stage on every switch that has it; nothing while an earlier one is not answered."""
+        if now_s >= self.hold_until_s:
+            self.release()
         if any(s.in_flight for s in self.state.switches.values()):
             return []
         wanted: dict[Stage, list[tuple[SwitchState, tuple[Modification, ...]]]] = {}
         for switch in self.state.switches.values():
             if not switch.ready or switch.actual is None or not switch.unsettled:
                 continue
-            found = self._stages(switch.dpid, switch.actual)
-            switch.unsettled = bool(found)
+            found = self._stages(switch.dpid, switch.actual, self._held(switch.actual, now_s))
+            switch.unsettled = bool(found) or self._held(switch.actual, now_s) or switch.dpid not in self.state.desired
             for stage, modifications in found.items():
                 wanted.setdefault(stage, []).append((switch, modifications))
         if not wanted:
             return []
         return [self._send(switch, modifications, now_s) for switch, modifications in wanted[min(wanted)]]
 
-    def _stages(self, dpid: int, actual: ActualTables) -> Mapping[Stage, tuple[Modification, ...]]:
+    def _held(self, actual: ActualTables, now_s: float) -> bool:
+        """A switch that an earlier run has programmed works: it is left alone until the fabric is known again."""
+        return now_s < self.hold_until_s and actual.has_ours()
+
+    def _stages(self, dpid: int, actual: ActualTables, held: bool) -> Mapping[Stage, tuple[Modification, ...]]:
+        desired = self.state.desired.get(dpid)
+        if desired is None:
+            # Just connected: nothing is decided for it yet, which is not the same as "it should hold nothing".
+            return {}
         known = self.state.view.switches.get(dpid)
         at_leaf = known is not None and known.role == Role.LEAF
-        desired = self.state.desired.get(dpid, SwitchTables())
-        return stages(desired, actual, lambda rule: at_leaf and is_steering(rule))
+        found = stages(desired, actual, lambda rule: at_leaf and is_steering(rule))
+        return guard_only(found) if held else found
 
     def _send(self, switch: SwitchState, modifications: tuple[Modification, ...], now_s: float) -> SendBatch:
         batch = SendBatch(switch.dpid, switch.session_id or "", self._id(), modifications)
@@ -161,6 +174,12 @@ class Reconciler:
         switch.session_id, switch.actual, switch.in_flight, switch.reading = None, None, None, None
         switch.read_due_s = None
 
+    def hold(self, until_s: float) -> None:
+        self.hold_until_s = max(self.hold_until_s, until_s)
+
+    def release(self) -> None:
+        self.hold_until_s = _NO_HOLD
+
     def set_desired(self, desired: dict[int, SwitchTables]) -> None:
         for dpid, switch in self.state.switches.items():
             if desired.get(dpid) != self.state.desired.get(dpid):
@@ -173,6 +192,8 @@ class Reconciler:
         return not any(s.in_flight or (s.ready and s.unsettled) for s in self.state.switches.values())
 
     def deadlines(self) -> Iterable[float]:
+        if self.hold_until_s != _NO_HOLD:
+            yield self.hold_until_s
         for switch in self.state.switches.values():
             if switch.in_flight:
                 yield switch.in_flight.deadline_s

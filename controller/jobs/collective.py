@@ -1,4 +1,7 @@
-"""What a job announces: one collective, its ranks and its size. Pure data; checked in `announcement`, expanded in `flows`."""
+"""What a job announces: one collective, its ranks and its size.
+
+Pure data; checked in `announcement`, expanded in `flows`.
+"""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -74,6 +74,9 @@ class ActualTables:
             case Barrier():
                 pass
 
+    def has_ours(self) -> bool:
+        return any(is_ours(rule.cookie) for rule in self.rules.values())
+
     def foreign_rules(self) -> list[Rule]:
         return [rule for rule in self.rules.values() if not is_ours(rule.cookie)]
 
@@ -121,3 +124,13 @@ def _removals(desired: SwitchTables, wanted: Mapping[RuleKey, Rule], actual: Act
 
 def is_steering(rule: Rule) -> bool:
     return is_ours(rule.cookie) and kind_of(rule.cookie) == Kind.STEER
+
+
+def guard_only(found: Mapping[Stage, tuple[Modification, ...]]) -> dict[Stage, tuple[Modification, ...]]:
+    """What discovery needs to work at all: missing meters and guard rules. Everything else waits."""
+    kept = tuple(
+        m
+        for m in found.get(Stage.PREPARE, ())
+        if isinstance(m, AddMeter | Barrier) or (isinstance(m, AddRule) and kind_of(m.rule.cookie) == Kind.GUARD)
+    )
+    return {Stage.PREPARE: kept} if any(not isinstance(m, Barrier) for m in kept) else {}

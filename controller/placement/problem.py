@@ -31,7 +31,8 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """`paths[flow_id]` for every demand with a live path; `unplaced` the rest; `load_s` per link direction."""
+    """`paths[flow_id]` for every demand with a live path; `unplaced` the rest; `load_s` per link direction
+    in the problem's `capacity_bps`, 0.0 where nothing is placed."""
 
     paths: Mapping[str, Path]
     unplaced: tuple[str, ...]

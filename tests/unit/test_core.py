@@ -7,7 +7,7 @@ import pytest
 from fabrics import leaf, plan, spine
 
 from controller.core import views
-from controller.core.commands import Accepted, Failure, Refused, ReadTables, Report, SendBatch
+from controller.core.commands import Accepted, Failure, ReadTables, Refused, Report, SendBatch
 from controller.core.events import CollectiveAnnounced, CollectiveWithdrawn, Event, SwitchRefused
 from controller.core.machine import Core
 from controller.core.settings import CoreSettings
@@ -15,10 +15,11 @@ from controller.fabric.model import Role
 from controller.fabric.plan import FabricPlan
 from controller.jobs.collective import Algorithm, Collective, Operation, QueuePairPorts
 from controller.pipeline.diff import ActualTables
-from controller.pipeline.rules import AddGroup, AddRule, Barrier, DeleteRule, Output, Rule, match
+from controller.pipeline.rules import AddRule, Barrier, DeleteRule, Output, Rule, match
 from controller.simulation.admission import Limits
 from controller.simulation.network import ModelNetwork
 from controller.simulation.walk import check_delivery
+from controller.simulation.watch import DeliveryWatch
 
 
 def core_for(of: FabricPlan | None, **more) -> Core:  # type: ignore[no-untyped-def]
@@ -232,18 +233,48 @@ def test_a_second_switch_with_a_used_id_is_one_alarm() -> None:
     assert any("10.1.1.1:5" in a and "10.1.1.2:6" in a for a in views.topology(core, network.now_s).alarms)
 
 
-def test_a_restarted_controller_changes_nothing_on_the_switches() -> None:
+@pytest.mark.parametrize("with_plan", [True, False])
+def test_a_restarted_controller_changes_nothing_on_the_switches(with_plan: bool) -> None:
+    of = plan(leaves=3, spines=3)
+    core = core_for(of if with_plan else None)
+    network = ModelNetwork(of, core, seed=1)
+    network.run_until_quiet(30)
+    network.announce_hosts()
+    network.run_until_quiet(30)
+    before, count = held(core), len(batches(network))
+    watch = DeliveryWatch(network)
+    again = core_for(of if with_plan else None)
+    network.restart_controller(again, down_s=1.0)
+    network.later(2.0, network.announce_hosts)
+    network.run_until_quiet(30)
+    assert changes(batches(network)[count:]) == 0
+    assert held(again) == before
+    assert watch.violations == []
+
+
+def test_a_lost_session_costs_nothing() -> None:
+    of = plan(leaves=3, spines=3)
+    core, network = settled(of)
+    before, count = held(core), len(batches(network))
+    watch = DeliveryWatch(network)
+    network.lose_session("leaf2", reconnect_after_s=0.5)
+    network.run_until_quiet(30)
+    assert changes(batches(network)[count:]) == 0
+    assert held(core) == before
+    assert watch.violations == []
+
+
+def test_a_restarted_controller_puts_right_what_is_wrong() -> None:
     of = plan(leaves=3, spines=3)
     core, network = settled(of)
     before = held(core)
-    count = len(batches(network))
+    network.stop_controller()
+    switch = network.switch("leaf1")
+    switch.execute(tuple(DeleteRule(r) for r in before[leaf(1)].rules.values() if r.priority in (100, 1000)))
     again = core_for(of)
-    network.restart_controller(again, down_s=1.0)
+    network.restart_controller(again)
     network.run_until_quiet(30)
     assert held(again) == before
-    # While links and hosts are being found again nothing that works may be taken away for good.
-    added = [m for b in batches(network)[count:] for m in b.modifications if isinstance(m, AddGroup)]
-    assert added == []
     assert check_delivery(network) == []
 
 

@@ -1,0 +1,69 @@
+"""A job from command line options: the same fields as a job file, in shell spelling. It decides the spelling only."""
+
+from collections.abc import Mapping, Sequence
+
+from controller.cli.errors import bad_input
+from controller.cli.job_file import JobFile
+from controller.cli.units import parse_size
+
+# Field of the job, the option that gives it.
+OPTIONS = {"job_id": "--job", "operation": "--op", "size_bytes": "--bytes", "ranks": "--ranks"}
+
+
+def job_from_flags(flags: Mapping[str, object]) -> JobFile:
+    """`flags` holds what was given: field name to the option's value. CommandError lists everything that is wrong."""
+    fields, problems = fields_of(flags)
+    missing = [option for field, option in OPTIONS.items() if field not in flags]
+    if len(missing) == len(OPTIONS):
+        problems.insert(0, f"say what to announce: a job file, an NCCL log (--nccl-log), or {', '.join(missing)}")
+    elif missing:
+        problems.insert(0, f"missing: {', '.join(missing)}")
+    if problems:
+        raise bad_input(problems)
+    return JobFile.model_validate(fields)
+
+
+def fields_of(flags: Mapping[str, object]) -> tuple[dict[str, object], list[str]]:
+    """The job's fields from the options that were given, and what is wrong with those."""
+    fields, problems = dict(flags), []
+    for field, read in (("size_bytes", _size), ("ranks", _ranks), ("rings", _rings)):
+        if field not in flags:
+            continue
+        try:
+            fields[field] = read(flags[field])
+        except ValueError as error:
+            problems.append(str(error))
+    return fields, problems
+
+
+def _size(value: object) -> int:
+    try:
+        return parse_size(str(value))
+    except ValueError as error:
+        raise ValueError(f"--bytes: {error}") from None
+
+
+def _ranks(value: object) -> list[str]:
+    ranks = [rank.strip() for rank in str(value).split(",")]
+    if not all(ranks):
+        raise ValueError("--ranks: an empty name between commas: write --ranks h1,h2,h3, one host for each rank")
+    return ranks
+
+
+def _rings(value: object) -> list[list[int]]:
+    """Each option holds one ring, or several with semicolons between them."""
+    texts: Sequence[str] = [
+        part for text in (value if isinstance(value, list) else [str(value)]) for part in text.split(";")
+    ]
+    try:
+        return [[_rank(rank) for rank in text.split(",")] for text in texts]
+    except ValueError:
+        raise ValueError(
+            "--rings: write rank numbers with commas, for example --rings 0,1,2,3 --rings 0,2,1,3"
+        ) from None
+
+
+def _rank(text: str) -> int:
+    if not text.strip().isdecimal():
+        raise ValueError(text)
+    return int(text)

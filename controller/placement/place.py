@@ -1,0 +1,114 @@
+"""Decides which path each flow takes: the exact method where it applies, heuristics and a bound elsewhere.
+
+Pure: no clock and no randomness, and the order of the demands makes no difference. Pinned demands stay while their path
+lives. Which flows there are, and when to ask again, is decided by `core`.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from controller.fabric.model import PortRef
+from controller.fabric.paths import IntArray, TwoTierPaths
+from controller.placement.bounds import instance_bound_s
+from controller.placement.certificate import Certificate
+from controller.placement.channels import ExactPlacement, colouring_start, place_exactly
+from controller.placement.improvement import improve
+from controller.placement.instance import TOLERANCE, FloatArray, Instance, in_order
+from controller.placement.least_loaded import least_loaded
+from controller.placement.problem import Demand, Placement, Problem
+from controller.placement.routes import routes_for
+
+EDGE_COLOURING = "edge-colouring"
+LEAST_LOADED = "least-loaded"
+IMPROVED = "+improve"
+NOTHING_TO_PLACE = "nothing-to-place"
+# Every flow is pinned to a live path.
+KEPT = "kept"
+
+# Path evaluations that local search may spend, about 10 microseconds each.
+IMPROVEMENT_STEPS = 4_000
+
+
+def place(problem: Problem, improvement_steps: int = IMPROVEMENT_STEPS) -> Placement:
+    """A path for every demand that has one, and how near to optimal the whole is.
+
+    The fullest link is never fuller than the plain least-loaded heuristic leaves it. Raises ValueError for flow ids
+    used twice and for links on paths that have no capacity.
+    """
+    demands = in_order(problem.demands)
+    routes = routes_for(problem.paths, ((d.src_leaf, d.dst_leaf) for d in demands))
+    if demands and isinstance(routes, TwoTierPaths):
+        exact = place_exactly(problem, demands, routes)
+        if exact is not None:
+            return _exact_answer(problem, demands, routes, exact)
+    instance = Instance.on(problem, demands, routes)
+    bound_s = instance_bound_s(instance)
+    method, chosen = _best_found(instance, bound_s, improvement_steps)
+    return answer(problem, instance, chosen, method, bound_s)
+
+
+def answer(problem: Problem, instance: Instance, chosen: IntArray, method: str, bound_s: float) -> Placement:
+    """The placement in which demand i takes the links `chosen[i]`."""
+    load = instance.load_s(chosen)
+    return Placement(
+        paths={d.flow_id: instance.path(row) for d, row in zip(instance.demands, chosen.tolist(), strict=True)},
+        unplaced=instance.unplaced,
+        load_s=_load_by_port(problem, instance.routes.ports, load[:-1]),
+        certificate=certify(float(load.max()), bound_s, method),
+    )
+
+
+def certify(max_load_s: float, lower_bound_s: float, method: str) -> Certificate:
+    """Compares the fullest link with the bound; completion is bounded by the fabric alone until hosts are counted."""
+    # Rounding may put equal sums a last digit apart, in either direction.
+    bound_s = min(lower_bound_s, max_load_s) if lower_bound_s <= max_load_s * (1 + TOLERANCE) else lower_bound_s
+    return Certificate(
+        max_load_s=max_load_s,
+        lower_bound_s=bound_s,
+        gap=max_load_s / bound_s - 1 if bound_s else 0.0,
+        method=method,
+        proven_optimal=max_load_s <= bound_s * (1 + TOLERANCE),
+        completion_bound_s=bound_s,
+    )
+
+
+def _best_found(instance: Instance, bound_s: float, steps: int) -> tuple[str, IntArray]:
+    if not instance.movable.any():
+        return KEPT if instance.demands else NOTHING_TO_PLACE, instance.chosen
+
+    def peak_s(chosen: IntArray) -> float:
+        return float(instance.load_s(chosen).max())
+
+    start = colouring_start(instance)
+    if start is not None:
+        coloured = least_loaded(instance, *start)
+        if peak_s(coloured) <= bound_s * (1 + TOLERANCE):
+            return EDGE_COLOURING, coloured
+    method, best = LEAST_LOADED, least_loaded(instance)
+    if start is not None and peak_s(coloured) < peak_s(best) * (1 - TOLERANCE):
+        method, best = EDGE_COLOURING, coloured
+    improved = improve(instance, best, bound_s, steps)
+    return method + (IMPROVED if (improved != best).any() else ""), improved
+
+
+def _exact_answer(
+    problem: Problem, demands: tuple[Demand, ...], paths: TwoTierPaths, exact: ExactPlacement
+) -> Placement:
+    ports = paths.ports
+    up, down = exact.links[:, 0].tolist(), exact.links[:, 1].tolist()
+    load_s = np.bincount(exact.links.ravel(), minlength=len(ports)) * exact.bits / np.float64(exact.rate_bps)
+    return Placement(
+        paths={d.flow_id: (ports[u], ports[v]) for d, u, v in zip(demands, up, down, strict=True)},
+        unplaced=(),
+        load_s=_load_by_port(problem, ports, load_s),
+        certificate=certify(float(load_s.max()), exact.lower_bound_s, EDGE_COLOURING),
+    )
+
+
+def _load_by_port(problem: Problem, ports: Sequence[PortRef], load: FloatArray) -> dict[PortRef, float]:
+    """Every link direction the problem knows, idle ones with 0.0."""
+    result = dict.fromkeys(problem.capacity_bps, 0.0)
+    loaded = np.flatnonzero(load)
+    result.update(zip([ports[i] for i in loaded.tolist()], load[loaded].tolist(), strict=True))
+    return result

@@ -1,0 +1,147 @@
+"""Puts the shell together around a core, runs it, and takes it apart in the right order. It decides nothing else."""
+
+import asyncio
+import os
+import secrets
+import socket
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any
+
+import structlog
+
+from controller.core import commands, views
+from controller.core.events import Event, SwitchDisconnected
+from controller.core.machine import Core
+from controller.core.settings import CoreSettings
+from controller.fabric.plan import FabricPlan
+from controller.qos.classes import QosSettings
+from controller.runtime.addresses import TcpAddress, UnixSocketClaim, port_taken
+from controller.runtime.engine import CoreMachine, Engine
+from controller.runtime.grpc_server import Northbound
+from controller.runtime.grpc_services import CollectiveService, FabricService, Views
+from controller.runtime.ovsdb import QueueConfigurator, auto_endpoints
+from controller.runtime.reports import Reports
+from controller.runtime.requests import Requests
+from controller.runtime.revisions import Revisions
+from controller.runtime.settings import AUTO, Settings
+from controller.runtime.southbound import Southbound
+
+_BEACON_KEY_BYTES = 32
+
+
+def make_core(settings: Settings, plan: FabricPlan | None) -> Core:
+    """A fresh core. The beacon key lives as long as the process, so a recorded beacon is worth nothing later."""
+    return Core(
+        CoreSettings(
+            beacon_key=secrets.token_bytes(_BEACON_KEY_BYTES), plan=plan, qos=QosSettings(enabled=settings.qos)
+        )
+    )
+
+
+class Application:
+    """Everything around one core. `start` and `stop` are called once each."""
+
+    def __init__(self, settings: Settings, core: CoreMachine, core_views: Views = views) -> None:
+        self.settings = settings
+        self.revisions = Revisions(lambda: core.revision)
+        self.engine = Engine(core, self.revisions.changed)
+        self.requests = Requests(self.engine.submit)
+        self.reports = Reports(self.engine.now_s)
+        collectives = CollectiveService(self.engine, core_views, self.requests, self.revisions)
+        self.northbound = Northbound(settings.grpc, collectives, FabricService(self.engine, core_views))
+        self.southbound = Southbound(
+            f"{socket.gethostname()}/{os.getpid()}", self._submit, self.reports, self.northbound.agents_linked
+        )
+        self.queues = QueueConfigurator(_endpoints(settings))
+        self.southbound_bound = ""
+        self._listener: asyncio.Server | None = None
+        self._claim: UnixSocketClaim | None = None
+        self._log = structlog.get_logger("controller")
+
+    async def start(self) -> None:
+        """Raises AddressTaken or OSError when an address cannot be had; `stop` cleans up also then."""
+        self.engine.start(
+            {
+                commands.SendPacket: self.southbound.perform,
+                commands.SendBatch: self.southbound.perform,
+                commands.ReadTables: self.southbound.perform,
+                commands.ReadPortStatistics: self.southbound.perform,
+                commands.ConfigureQueues: self.queues.perform,
+                commands.Accepted: self.requests.answered,
+                commands.Refused: self.requests.answered,
+                commands.Report: self.reports.write,
+            }
+        )
+        await self.northbound.start()
+        # Last, because an agent that finds the socket takes the controller for ready.
+        await self._listen_southbound()
+        self._say_started()
+
+    async def run_until(self, stopping: asyncio.Event) -> None:
+        """Until `stopping` is set. Raises what the core raised when the engine fails."""
+        asked = asyncio.create_task(stopping.wait())
+        either: set[asyncio.Future[Any]] = {asked, self.engine.failure}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        asked.cancel()
+        if self.engine.failure.done():
+            self.engine.failure.result()
+
+    async def stop(self) -> None:
+        """No new agents, no new events; callers are let go; then the connections."""
+        if self._listener is not None:
+            self._listener.close()
+        self.engine.stop()
+        self.requests.refuse_all()
+        self.revisions.stop()
+        await self.northbound.stop()
+        await self.southbound.stop()
+        await self.queues.stop()
+        if self._claim is not None:
+            self._claim.release()
+
+    def _submit(self, *events: Event) -> None:
+        for event in events:
+            if isinstance(event, SwitchDisconnected):
+                self.queues.forget(event.dpid)
+        self.engine.submit(*events)
+
+    async def _listen_southbound(self) -> None:
+        address = self.settings.southbound
+        if isinstance(address, TcpAddress):
+            try:
+                self._listener = await asyncio.start_server(self.southbound.accept, address.host, address.port)
+            except OSError as error:
+                raise port_taken(address, "HEDDLE_SOUTHBOUND") from error
+            port = self._listener.sockets[0].getsockname()[1]
+            self.southbound_bound = str(TcpAddress(address.host, port))
+            return
+        claim = UnixSocketClaim(address.path)
+        claim.take()
+        self._claim = claim
+        self._listener = await asyncio.start_unix_server(self.southbound.accept, sock=claim.listen())
+        self.southbound_bound = str(address)
+
+    def _say_started(self) -> None:
+        s = self.settings
+        self._log.info(
+            f"heddle {version('heddle')} controls the fabric",
+            southbound=self.southbound_bound,
+            grpc=self.northbound.bound,
+            ovsdb=s.ovsdb if s.ovsdb == AUTO else ",".join(s.ovsdb),
+            qos="on" if s.qos else "off",
+            topology=s.topology or "none: learnt from the switches",
+        )
+        for variable, address in s.open_to_the_network():
+            self._log.warning(
+                "anybody who can reach this address controls the fabric: it asks nobody who they are",
+                variable=variable,
+                address=str(address),
+            )
+
+
+def _endpoints(settings: Settings) -> Callable[[], list[str]]:
+    if settings.ovsdb == AUTO:
+        return auto_endpoints
+    given = list(settings.ovsdb)
+    return lambda: given

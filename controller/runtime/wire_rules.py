@@ -1,0 +1,255 @@
+"""Rules, groups and meters between protobuf (link.proto) and `controller.pipeline.rules`, canonical both ways.
+
+Two spellings of one meaning become one value here: match fields are sorted by name, masks over the whole field are
+dropped, fields masked to nothing disappear, `max_len` counts only towards the controller, weights only in select
+groups.
+
+Foreign rules may hold what has no word here. The policy:
+- A *match* with such a field cannot be named, hence neither compared nor deleted: the rule is left out and counted.
+- An *action* without a word becomes `UNSUPPORTED`, which equals nothing Heddle writes. So a rule of ours that somebody
+  gave such an action is seen as changed, and any such rule can still be deleted, which takes its match only.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from heddle.southbound.v1 import link_pb2 as pb
+
+from controller.pipeline import rules
+
+# The rest of OpenFlow 1.3.5, table 12, so that a foreign rule that uses them is reported and can be removed.
+_OTHER_FIELD_BITS = {
+    "in_phy_port": 32,
+    "metadata": 64,
+    "vlan_pcp": 3,
+    "sctp_src": 16,
+    "sctp_dst": 16,
+    "icmpv4_code": 8,
+    "arp_sha": 48,
+    "arp_tha": 48,
+    "ipv6_flabel": 20,
+    "ipv6_nd_target": 128,
+    "ipv6_nd_sll": 48,
+    "ipv6_nd_tll": 48,
+    "mpls_label": 20,
+    "mpls_tc": 3,
+    "mpls_bos": 1,
+    "pbb_isid": 24,
+    "tunnel_id": 64,
+    "ipv6_exthdr": 9,
+}
+_BITS = rules.FIELD_BITS | _OTHER_FIELD_BITS
+# OXM carries these two in four bytes though 20 bits would fit in three.
+_BYTES = {name: (bits + 7) // 8 for name, bits in _BITS.items()} | {"ipv6_flabel": 4, "mpls_label": 4}
+
+UNSUPPORTED = rules.SetField("unsupported", 0)
+
+_KIND_TO_CORE = {
+    pb.Group.KIND_ALL: rules.GroupKind.ALL,
+    pb.Group.KIND_SELECT: rules.GroupKind.SELECT,
+    pb.Group.KIND_INDIRECT: rules.GroupKind.INDIRECT,
+    pb.Group.KIND_FAST_FAILOVER: rules.GroupKind.FAST_FAILOVER,
+}
+_KIND_TO_WIRE = {core: wire for wire, core in _KIND_TO_CORE.items()}
+
+
+class UnknownField(Exception):
+    """A match field without a word here, or with a value that does not fit it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRules:
+    """What a switch holds, and how many rules and groups had to be left out because they cannot be named."""
+
+    tables: rules.SwitchTables
+    left_out: int
+
+
+# --- from the wire -------------------------------------------------------------------------------------
+
+
+def read_tables(message: pb.Tables) -> ReadRules:
+    """Everything in `message` that can be named."""
+    found: set[rules.Rule] = set()
+    groups: set[rules.Group] = set()
+    left_out = 0
+    for wire_rule in message.rules:
+        try:
+            found.add(read_rule(wire_rule))
+        except UnknownField:
+            left_out += 1
+    for wire_group in message.groups:
+        if wire_group.kind in _KIND_TO_CORE:
+            groups.add(read_group(wire_group))
+        else:
+            left_out += 1
+    meters = frozenset(rules.Meter(m.meter_id, m.packets_per_second, m.burst_packets) for m in message.meters)
+    return ReadRules(rules.SwitchTables(frozenset(found), frozenset(groups), meters), left_out)
+
+
+def read_rule(message: pb.Rule) -> rules.Rule:
+    """One flow entry. Raises UnknownField when its match cannot be named."""
+    return rules.Rule(
+        table_id=message.table_id,
+        priority=message.priority,
+        match=_read_match(message.match),
+        cookie=message.cookie,
+        actions=tuple(map(_read_action, message.actions)),
+        goto_table=message.goto_table if message.HasField("goto_table") else None,
+        meter_id=message.meter_id if message.HasField("meter_id") else None,
+    )
+
+
+def read_group(message: pb.Group) -> rules.Group:
+    """One group, of a kind that is known."""
+    kind = _KIND_TO_CORE[message.kind]
+    weighted = kind is rules.GroupKind.SELECT
+    buckets = tuple(
+        rules.Bucket(tuple(map(_read_action, b.actions)), b.weight if weighted else 0, b.watch_port)
+        for b in message.buckets
+    )
+    return rules.Group(message.group_id, kind, buckets)
+
+
+def _read_match(fields: Iterable[pb.MatchField]) -> rules.Match:
+    read = [_read_field(f.name, f.value, f.mask) for f in fields]
+    return tuple(sorted((f for f in read if f is not None), key=lambda f: f.name))
+
+
+# Rules repeat the same few fields (eth_type, the addresses of a fabric's hosts) thousands of times.
+@lru_cache(maxsize=65536)
+def _read_field(name: str, value: bytes, mask: bytes) -> rules.MatchField | None:
+    bits = _BITS.get(name)
+    if bits is None:
+        raise UnknownField(name)
+    full = (1 << bits) - 1
+    number = int.from_bytes(value, "big")
+    if number > full:
+        raise UnknownField(f"{name}={value.hex()} does not fit in {bits} bits")
+    if not mask:
+        return rules.MatchField(name, number)
+    masked_by = int.from_bytes(mask, "big") & full
+    if masked_by == 0:
+        return None
+    return rules.MatchField(name, number & masked_by, None if masked_by == full else masked_by)
+
+
+def _read_output(action: pb.Action) -> rules.Action:
+    port = action.output.port_no
+    return rules.Output(port, action.output.max_len if port == rules.OFPP_CONTROLLER else 0)
+
+
+def _read_set_field(action: pb.Action) -> rules.Action:
+    field = action.set_field
+    try:
+        read = _read_field(field.name, field.value, field.mask)
+    except UnknownField:
+        return UNSUPPORTED
+    # OpenFlow 1.3 sets whole fields; a masked one comes from a Nicira extension.
+    return rules.SetField(read.name, read.value) if read is not None and read.mask is None else UNSUPPORTED
+
+
+def _read_bundle(action: pb.Action) -> rules.Action:
+    return rules.Bundle(tuple(action.bundle.ports), action.bundle.basis, action.bundle.fields)
+
+
+_ACTION_READERS: dict[str, Callable[[pb.Action], rules.Action]] = {
+    "output": _read_output,
+    "group_id": lambda action: rules.ToGroup(action.group_id),
+    "queue_id": lambda action: rules.SetQueue(action.queue_id),
+    "set_field": _read_set_field,
+    "decrement_ttl": lambda _: rules.DecrementTtl(),
+    "set_ttl": lambda action: rules.SetTtl(action.set_ttl),
+    "bundle": _read_bundle,
+}
+
+
+def _read_action(action: pb.Action) -> rules.Action:
+    kind = action.WhichOneof("kind")
+    return _ACTION_READERS[kind](action) if kind is not None else UNSUPPORTED
+
+
+# --- to the wire ---------------------------------------------------------------------------------------
+
+
+def write_modification(modification: rules.Modification) -> pb.Modification:
+    """One change. A deletion carries the rule's key and cookie only: that is what names it."""
+    return _MODIFICATION_WRITERS[type(modification)](modification)
+
+
+def write_rule(rule: rules.Rule) -> pb.Rule:
+    """One flow entry, whole."""
+    message = _write_key(rule)
+    message.actions.extend(_write_actions(rule.actions))
+    if rule.goto_table is not None:
+        message.goto_table = rule.goto_table
+    if rule.meter_id is not None:
+        message.meter_id = rule.meter_id
+    return message
+
+
+def _write_key(rule: rules.Rule) -> pb.Rule:
+    fields = [_write_field(f.name, f.value, f.mask) for f in rule.match]
+    return pb.Rule(table_id=rule.table_id, priority=rule.priority, match=fields, cookie=rule.cookie)
+
+
+@lru_cache(maxsize=65536)
+def _write_field(name: str, value: int, mask: int | None) -> pb.MatchField:
+    """Cached and therefore shared; protobuf copies it into each message that takes it."""
+    width = _BYTES[name]
+    masked_by = b"" if mask is None else mask.to_bytes(width, "big")
+    return pb.MatchField(name=name, value=value.to_bytes(width, "big"), mask=masked_by)
+
+
+def write_group(group: rules.Group) -> pb.Group:
+    """One group, whole."""
+    buckets = [
+        pb.Bucket(weight=b.weight, watch_port=b.watch_port, actions=_write_actions(b.actions)) for b in group.buckets
+    ]
+    return pb.Group(group_id=group.group_id, kind=_KIND_TO_WIRE[group.kind], buckets=buckets)
+
+
+def _write_meter(meter: rules.Meter) -> pb.Meter:
+    return pb.Meter(
+        meter_id=meter.meter_id, packets_per_second=meter.packets_per_second, burst_packets=meter.burst_packets
+    )
+
+
+def _write_bundle(a: rules.Bundle) -> pb.Action:
+    return pb.Action(bundle=pb.Bundle(fields=a.fields, basis=a.basis, ports=a.ports))
+
+
+_ACTION_WRITERS: dict[type, Callable[[Any], pb.Action]] = {
+    rules.Output: lambda a: pb.Action(output=pb.Output(port_no=a.port_no, max_len=a.max_len)),
+    rules.ToGroup: lambda a: pb.Action(group_id=a.group_id),
+    rules.SetQueue: lambda a: pb.Action(queue_id=a.queue_id),
+    rules.SetField: lambda a: pb.Action(set_field=_write_field(a.name, a.value, None)),
+    rules.DecrementTtl: lambda _: pb.Action(decrement_ttl=True),
+    rules.SetTtl: lambda a: pb.Action(set_ttl=a.ttl),
+    rules.Bundle: _write_bundle,
+}
+
+
+def _write_actions(actions: Iterable[rules.Action]) -> list[pb.Action]:
+    """What has no word cannot be put back: when a roll-back restores such a rule, that one action is missing."""
+    return [_write_action(action) for action in actions if action != UNSUPPORTED]
+
+
+# Actions are frozen values, and a batch repeats the same outputs and groups on every rule.
+@lru_cache(maxsize=65536)
+def _write_action(action: rules.Action) -> pb.Action:
+    return _ACTION_WRITERS[type(action)](action)
+
+
+_MODIFICATION_WRITERS: dict[type, Callable[[Any], pb.Modification]] = {
+    rules.AddRule: lambda m: pb.Modification(add_rule=write_rule(m.rule)),
+    rules.DeleteRule: lambda m: pb.Modification(delete_rule=_write_key(m.rule)),
+    rules.AddGroup: lambda m: pb.Modification(add_group=write_group(m.group)),
+    rules.ModifyGroup: lambda m: pb.Modification(modify_group=write_group(m.group)),
+    rules.DeleteGroup: lambda m: pb.Modification(delete_group_id=m.group_id),
+    rules.AddMeter: lambda m: pb.Modification(add_meter=_write_meter(m.meter)),
+    rules.DeleteMeter: lambda m: pb.Modification(delete_meter_id=m.meter_id),
+    rules.Barrier: lambda _: pb.Modification(barrier=True),
+}

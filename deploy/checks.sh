@@ -1,0 +1,53 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # root and venv are the launcher's
+# What `./heddle test` runs, cheapest first: style, types, arrows, spelling, generated code, then the tests. Sourced by
+# ./heddle. What each tool demands is written in pyproject.toml, not here.
+
+failed_checks=()
+
+# check NAME COMMAND...: silent when it passes, its whole output when it does not.
+check() {
+  local name=$1 output
+  shift
+  if output=$("$@" 2>&1 </dev/null); then
+    say "$name: ok"
+  else
+    printf '%s\n' "$output" >&2
+    say "$name: FAILED"
+    failed_checks+=("$name")
+  fi
+}
+
+# All of them run before the verdict, so that one round shows everything there is to mend.
+run_checks() {
+  check "ruff check" ruff check .
+  check "ruff format" ruff format --check .
+  check "mypy" mypy
+  check "import arrows" lint-imports
+  check "spelling" codespell
+  check "generated stubs" python proto/generate.py --check
+  if [[ ${#failed_checks[@]} -gt 0 ]]; then
+    fail "no test was run, for these checks failed: $(printf '%s, ' "${failed_checks[@]}" | sed 's/, $//')"
+  fi
+}
+
+# From cheap to real; a folder that is not named here comes last.
+test_folders() {
+  local name
+  for name in unit property openvswitch mininet browser; do
+    [[ -d tests/$name ]] && printf 'tests/%s\n' "$name"
+  done
+  find tests -mindepth 1 -maxdepth 1 -type d ! -name '[._]*' | grep -vxE 'tests/(unit|property|openvswitch|mininet|browser)' | sort
+  return 0
+}
+
+run_tests() {
+  cd -- "$root" || exit
+  if [[ $# -gt 0 ]]; then
+    exec pytest "$@"
+  fi
+  run_checks
+  local folders
+  mapfile -t folders < <(test_folders)
+  exec pytest "${folders[@]}"
+}

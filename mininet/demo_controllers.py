@@ -1,0 +1,72 @@
+"""Starts the controllers that the demo compares, one after the other, inside the lab's namespace.
+
+Each is an ordinary `ryu-manager` run; what it says goes to a log file, since standard output belongs to the result.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from lab_fabric import FabricLab
+from lab_namespace import LabError, die_with_parent, stop_process
+
+ROOT = Path(__file__).resolve().parent.parent
+OPENFLOW = "tcp:127.0.0.1:6653"
+GRPC = "127.0.0.1:50051"
+_CONNECT_S = 60.0
+_STOP_S = 10.0
+
+
+@contextmanager
+def ryu_manager(
+    lab: FabricLab, application: str, log: Path, environment: Mapping[str, str]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """`ryu-manager APPLICATION` until the block ends; inside it every switch is connected.
+
+    Raises LabError, with the last lines of the log, when it ends or no switch connects.
+    """
+    command = [str(Path(sys.executable).with_name("ryu-manager")), application]
+    with open(log, "wb") as said:
+        process = subprocess.Popen(  # noqa: PLW1509, S603
+            command, cwd=ROOT, stdout=said, stderr=said, env={**os.environ, **environment}, preexec_fn=die_with_parent
+        )
+        try:
+            try:
+                lab.wait_connected(_CONNECT_S)
+            except LabError as error:
+                lines = log.read_text(errors="replace").splitlines()[-8:]
+                raise LabError("\n".join([str(error), f"{application} said last ({log}):", *lines])) from error
+            yield process
+        finally:
+            stop_process(process, _STOP_S)
+
+
+@contextmanager
+def ecmp(lab: FabricLab, topology: Path, logs: Path) -> Iterator[None]:
+    """Static ECMP that hashes UDP ports, and nothing else. Its rules are gone after the block."""
+    environment = {"HEDDLE_TOPOLOGY": str(topology)}
+    with ryu_manager(lab, "apps/ecmp.py", logs / "ecmp.log", environment):
+        yield
+    for switch in lab.plan.switches:
+        lab.ovs.ofctl("del-flows", switch.name)
+        lab.ovs.ofctl("del-groups", switch.name)
+
+
+@contextmanager
+def heddle(lab: FabricLab, topology: Path, logs: Path) -> Iterator[str]:
+    """The agent and the controller it starts; yields where the controller answers gRPC (inside the lab)."""
+    with tempfile.TemporaryDirectory(prefix="heddle-") as private:
+        environment = {
+            "HEDDLE_TOPOLOGY": str(topology),
+            "HEDDLE_SOUTHBOUND": f"unix:{private}/controller.sock",
+            "HEDDLE_GRPC": GRPC,
+            "HEDDLE_OVSDB": f"unix:{lab.ovs.database.removeprefix('unix:')}",
+        }
+        with ryu_manager(lab, "apps/fabric.py", logs / "heddle.log", environment):
+            yield GRPC

@@ -1,0 +1,65 @@
+"""What the demo asks of the controller, over the same gRPC API that a scheduler uses."""
+
+from __future__ import annotations
+
+import time
+
+import grpc
+from demo_job import RingJob
+from heddle.v1 import collective_pb2, collective_pb2_grpc, fabric_pb2, fabric_pb2_grpc
+from lab_namespace import LabError
+
+_DEADLINE_S = 30.0
+
+
+class Controller:
+    """A client; a context manager."""
+
+    def __init__(self, address: str) -> None:
+        self._channel = grpc.insecure_channel(address)
+        self._collectives = collective_pb2_grpc.CollectiveServiceStub(self._channel)
+        self._fabric = fabric_pb2_grpc.FabricServiceStub(self._channel)
+
+    def __enter__(self) -> Controller:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._channel.close()
+
+    def wait_for(self, links: int, hosts: int, timeout_s: float = 20.0) -> float:
+        """Waits until all links and hosts are found and every switch is in sync; returns how long that took."""
+        started = time.monotonic()
+        seen = "nothing"
+        while time.monotonic() - started < timeout_s:
+            try:
+                found = self._fabric.GetTopology(fabric_pb2.GetTopologyRequest(), timeout=_DEADLINE_S)
+            except grpc.RpcError as error:
+                seen = str(error.code())
+            else:
+                up = [link for link in found.links if link.state == "up"]
+                if len(up) == links and len(found.hosts) == hosts and found.in_sync:
+                    return time.monotonic() - started
+                seen = f"{len(up)} links, {len(found.hosts)} hosts, in sync: {found.in_sync}"
+            time.sleep(0.05)
+        raise LabError(f"wanted {links} links and {hosts} hosts within {timeout_s:.0f} s; the controller sees {seen}")
+
+    def announce(self, job_id: str, job: RingJob) -> collective_pb2.AnnounceCollectiveResponse:
+        request = collective_pb2.Collective(
+            job_id=job_id,
+            operation=collective_pb2.OPERATION_ALL_REDUCE,
+            algorithm=collective_pb2.ALGORITHM_RING,
+            ranks=job.hosts,
+            size_bytes=job.size_bytes,
+            rings=[collective_pb2.Ring(ranks=ring) for ring in job.rings],
+        )
+        return self._collectives.AnnounceCollective(
+            collective_pb2.AnnounceCollectiveRequest(collective=request), timeout=_DEADLINE_S
+        )
+
+    def withdraw(self, job_id: str) -> int:
+        """Rules that were changed for it."""
+        request = collective_pb2.WithdrawCollectiveRequest(job_id=job_id)
+        return int(self._collectives.WithdrawCollective(request, timeout=_DEADLINE_S).rules_changed)
+
+    def plan(self, job_id: str) -> collective_pb2.Plan:
+        return self._collectives.GetPlan(collective_pb2.GetPlanRequest(job_id=job_id), timeout=_DEADLINE_S).plans[0]

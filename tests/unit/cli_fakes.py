@@ -1,0 +1,193 @@
+"""A controller for the tests of the `heddle` command: the real gRPC services over loopback, with made-up answers.
+
+The fabric is two leaves and two spines with one job on it; whatever a test wants different, it sets on the fake.
+"""
+
+import socket
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+from google.protobuf import any_pb2
+from google.rpc import error_details_pb2, status_pb2
+from grpc_status import rpc_status
+from heddle.v1 import collective_pb2, collective_pb2_grpc, fabric_pb2, fabric_pb2_grpc
+
+RATE_BPS = 100_000_000_000
+LARGE_DPID = 0xFFFF_FFFF_FFFF_FF01  # Needs all 64 bits: doubles and signed numbers lose it.
+
+
+def switch(name: str, dpid: int, role: str) -> fabric_pb2.Switch:
+    return fabric_pb2.Switch(
+        dpid=dpid,
+        name=name,
+        role=role,
+        connected=True,
+        in_sync=True,
+        rules=24,
+        groups=6,
+        peer_address="127.0.0.1:40000",
+    )
+
+
+def endpoint(name: str, port: int, dpid: int = 1) -> fabric_pb2.Endpoint:
+    return fabric_pb2.Endpoint(switch=name, dpid=dpid, port_no=port, port_name=f"{name}-eth{port}")
+
+
+def topology(leaves: int = 2, spines: int = 2) -> fabric_pb2.GetTopologyResponse:
+    """Every leaf to every spine, two hosts a leaf; the first link is loaded, the last one has unknown rates."""
+    answer = fabric_pb2.GetTopologyResponse(revision=7, in_sync=True)
+    for number in range(1, leaves + 1):
+        answer.switches.append(switch(f"leaf{number}", 0x100 + number, "leaf"))
+        for host in (1, 2):
+            port = endpoint(f"leaf{number}", spines + host, 0x100 + number)
+            address = f"10.0.{number}.{host}"
+            mac = f"02:00:0a:00:{number:02x}:{host:02x}"
+            name = f"h{number}_{host}"
+            answer.hosts.append(
+                fabric_pb2.Host(name=name, mac=mac, addresses=[address], port=port, capacity_bps=RATE_BPS)
+            )
+    for number in range(1, spines + 1):
+        answer.switches.append(switch(f"spine{number}", 0x200 + number, "spine"))
+    for leaf in range(1, leaves + 1):
+        for spine in range(1, spines + 1):
+            ends = {"a": endpoint(f"leaf{leaf}", spine), "b": endpoint(f"spine{spine}", leaf)}
+            link = fabric_pb2.Link(**ends, state="up", capacity_bps=RATE_BPS, a_to_b_bps=1e9 * leaf, b_to_a_bps=0.0)
+            answer.links.append(link)
+    answer.links[0].a_to_b_bps = 0.925 * RATE_BPS
+    answer.links[0].a_to_b_flows = 2
+    answer.links[-1].ClearField("a_to_b_bps")
+    answer.links[-1].ClearField("b_to_a_bps")
+    answer.switches[0].dpid = LARGE_DPID
+    return answer
+
+
+def certificate() -> collective_pb2.Certificate:
+    return collective_pb2.Certificate(
+        max_load_s=0.0129,
+        lower_bound_s=0.0129,
+        gap=0.0,
+        method="edge-colouring",
+        proven_optimal=True,
+        completion_bound_s=0.0258,
+    )
+
+
+def path(src_leaf: int, dst_leaf: int, spine: int) -> list[collective_pb2.Hop]:
+    up = collective_pb2.Hop(switch=f"leaf{src_leaf}", dpid=src_leaf, port_no=spine, to=f"spine{spine}")
+    down = collective_pb2.Hop(switch=f"spine{spine}", dpid=0x200 + spine, port_no=dst_leaf, to=f"leaf{dst_leaf}")
+    return [up, down]
+
+
+def flow(number: int, job: str = "llama", state: str = "planned") -> collective_pb2.PlannedFlow:
+    """Flow `number` goes from rank `number` on leaf 1 to rank `number + 1` on leaf 2 by spine 1 or 2."""
+    return collective_pb2.PlannedFlow(
+        flow_id=f"{job}/{number}-{number + 1}:49152",
+        src_host="h1_1",
+        dst_host="h2_1",
+        src_address="10.0.1.1",
+        dst_address="10.0.2.1",
+        size_bytes=38_654_705_664,
+        queue_pairs=4,
+        udp_source_port=49152,
+        path=path(1, 2, number % 2 + 1) if state == "planned" else [],
+        state=state,
+    )
+
+
+def plan(job: str = "llama", flows: int = 2) -> collective_pb2.Plan:
+    answer = collective_pb2.Plan(job_id=job, revision=7, certificate=certificate(), state="placed")
+    answer.flows.extend(flow(number, job) for number in range(flows))
+    answer.notes.append("3 of 4 queue pairs share a 5-tuple: give each its own UDP source port to steer it alone")
+    return answer
+
+
+def explained() -> collective_pb2.ExplainedFlow:
+    answer = collective_pb2.ExplainedFlow(flow=flow(0), job_id="llama", certificate=certificate())
+    answer.reason = "Its fullest link needs 0.0129 s on spine1 and 0.0258 s on spine2."
+    for spine, without, chosen in ((1, 0.0, True), (2, 0.0129, False)):
+        candidate = answer.candidates.add(path=path(1, 2, spine), load_without_s=without, chosen=chosen)
+        candidate.load_with_s = without + 0.0129
+        candidate.background_bps = 2.5e9
+    return answer
+
+
+@dataclass
+class Fake(collective_pb2_grpc.CollectiveServiceServicer, fabric_pb2_grpc.FabricServiceServicer):
+    """`refusal` (status code, problems) makes every call fail; `requests` holds all that came."""
+
+    address: str = ""
+    topology: fabric_pb2.GetTopologyResponse = field(default_factory=topology)
+    plans: dict[str, collective_pb2.Plan] = field(default_factory=lambda: {"llama": plan()})
+    explained: list[collective_pb2.ExplainedFlow] = field(default_factory=lambda: [explained()])
+    refusal: tuple[grpc.StatusCode, list[str]] | None = None
+    rich: bool = False
+    rules_changed: int = 12
+    requests: list[Any] = field(default_factory=list)
+    stop: Callable[[], None] = lambda: None
+
+    def _received(self, request: Any, context: grpc.ServicerContext) -> None:
+        self.requests.append(request)
+        if self.refusal is None:
+            return
+        code, problems = self.refusal
+        if not self.rich:
+            context.abort(code, "\n".join(problems))
+        violations = []
+        for problem in problems:
+            name, _, description = problem.partition(": ")
+            violations.append(error_details_pb2.BadRequest.FieldViolation(field=name, description=description))
+        packed = any_pb2.Any()
+        packed.Pack(error_details_pb2.BadRequest(field_violations=violations))
+        status = status_pb2.Status(code=code.value[0], message="the request is wrong", details=[packed])
+        context.abort_with_status(rpc_status.to_status(status))
+
+    def GetTopology(self, request: Any, context: grpc.ServicerContext) -> fabric_pb2.GetTopologyResponse:
+        self._received(request, context)
+        return self.topology
+
+    def AnnounceCollective(self, request: Any, context: grpc.ServicerContext) -> Any:
+        self._received(request, context)
+        answer = self.plans.setdefault(request.collective.job_id, plan(request.collective.job_id))
+        return collective_pb2.AnnounceCollectiveResponse(plan=answer, rules_changed=self.rules_changed)
+
+    def WithdrawCollective(self, request: Any, context: grpc.ServicerContext) -> Any:
+        self._received(request, context)
+        return collective_pb2.WithdrawCollectiveResponse(rules_changed=self.rules_changed)
+
+    def GetPlan(self, request: Any, context: grpc.ServicerContext) -> Any:
+        self._received(request, context)
+        chosen = [self.plans[request.job_id]] if request.job_id else list(self.plans.values())
+        revision = max((p.revision for p in chosen), default=7)
+        return collective_pb2.GetPlanResponse(plans=chosen, revision=revision)
+
+    def ExplainFlow(self, request: Any, context: grpc.ServicerContext) -> Any:
+        self._received(request, context)
+        return collective_pb2.ExplainFlowResponse(flows=self.explained)
+
+
+@contextmanager
+def serving(fake: Fake, address: str = "127.0.0.1:0") -> Iterator[Fake]:
+    """The fake behind real gRPC on an ephemeral port; `fake.address` says where."""
+    server = grpc.server(ThreadPoolExecutor(max_workers=4))
+    collective_pb2_grpc.add_CollectiveServiceServicer_to_server(fake, server)
+    fabric_pb2_grpc.add_FabricServiceServicer_to_server(fake, server)
+    port = server.add_insecure_port(address)
+    fake.address = f"127.0.0.1:{port}"
+    fake.stop = lambda: server.stop(None).wait() and None
+    server.start()
+    try:
+        yield fake
+    finally:
+        fake.stop()
+
+
+def free_port() -> int:
+    """A port nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
