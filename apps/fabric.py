@@ -33,12 +33,7 @@ class FabricAgent(SwitchEventsApp):
         self._link = ControllerLink(
             self._settings.southbound, self._introduction, self._handle, self.switches.controller_lost
         )
-        environment = {
-            **os.environ,
-            "HEDDLE_SOUTHBOUND": self._settings.southbound.text,
-            # Tells the controller that its standard input ends with the agent, and that it must then end, too.
-            "HEDDLE_SUPERVISED": "1",
-        }
+        environment = {**os.environ, "HEDDLE_SOUTHBOUND": self._settings.southbound.text}
         self._supervisor = Supervisor(controller_command(), environment, self._give_up)
 
     def start(self) -> None:

@@ -79,6 +79,8 @@ class Supervisor:
             self._command,
             env=self._environment,
             stdin=subprocess.PIPE,
+            # Ctrl-C in a terminal reaches only the agent, which then ends both in order.
+            start_new_session=True,
             preexec_fn=_die_with_parent(os.getpid()),
         )
         LOG.info("started the controller: %s (pid %d)", " ".join(self._command), child.pid)
@@ -90,7 +92,7 @@ class Supervisor:
 
 
 def controller_command() -> list[str]:
-    return [sys.executable, "-m", "controller.runtime"]
+    return [sys.executable, "-m", "controller.runtime", "--exit-with-parent"]
 
 
 def _die_with_parent(parent: int) -> Callable[[], None]:

@@ -13,7 +13,7 @@ from typing import Any, cast
 from heddle.southbound.v1 import link_pb2
 from ryu.base import app_manager
 from ryu.controller import ofp_event
-from ryu.controller.handler import CONFIG_DISPATCHER, DEAD_DISPATCHER, MAIN_DISPATCHER, set_ev_cls
+from ryu.controller.handler import CONFIG_DISPATCHER, DEAD_DISPATCHER, MAIN_DISPATCHER, set_ev_cls, set_ev_handler
 from ryu.lib import hub
 from ryu.ofproto import ofproto_common
 from ryu.ofproto import ofproto_v1_3 as ofp
@@ -31,6 +31,20 @@ _ECHO_INTERVAL_S = 5.0
 _MAX_UNANSWERED_ECHOES = 2
 
 Handler = Callable[["SwitchEventsApp", Any], None]
+
+
+def _yield_after(event: Any) -> None:
+    """Lets other greenlets run after every message of this kind.
+
+    Ryu reads a switch's messages in one go as long as there are any. The parts of a large flow table are 64 KiB each
+    and take some 40 ms to parse; a hundred of them in a row would let other switches give up on us.
+    """
+
+    def pause(_event: Any) -> None:
+        hub.sleep(0)
+
+    reader = app_manager.lookup_service_brick(ofp_event.NAME)
+    reader.register_handler(event, set_ev_handler(event, MAIN_DISPATCHER)(pause))
 
 
 def on(event: Any, *states: str) -> Callable[[Handler], Handler]:
@@ -71,12 +85,19 @@ class SwitchEventsApp(app_manager.RyuApp):  # type: ignore[misc]
     def start(self) -> None:
         super().start()
         self.lifetime.install_signal_handlers()
+        _yield_after(ofp_event.EventOFPFlowStatsReply)
         hub.spawn(self.loop_delay.run)
         hub.spawn(self._expire)
 
     @property
     def listen_address(self) -> str:
-        return f"{self.CONF.ofp_listen_host}:{self.CONF.ofp_tcp_listen_port}"
+        return f"{self.CONF.ofp_listen_host}:{self._listen_port}"
+
+    @property
+    def _listen_port(self) -> int:
+        """Ryu listens for TLS or for TCP, never for both."""
+        secured = self.CONF.ctl_privkey and self.CONF.ctl_cert
+        return int(self.CONF.ofp_ssl_listen_port if secured else self.CONF.ofp_tcp_listen_port)
 
     def _prepare_listener(self) -> None:
         """Ends the program with status 2 when the OpenFlow port is taken; Ryu would go on without it."""
@@ -85,7 +106,7 @@ class SwitchEventsApp(app_manager.RyuApp):  # type: ignore[misc]
         self.CONF.set_default("ofp_ssl_listen_port", ofproto_common.OFP_SSL_PORT)
         self.CONF.set_default("echo_request_interval", _ECHO_INTERVAL_S)
         self.CONF.set_default("maximum_unreplied_echo_requests", _MAX_UNANSWERED_ECHOES)
-        if problem := port_problem(self.CONF.ofp_listen_host, self.CONF.ofp_tcp_listen_port):
+        if problem := port_problem(self.CONF.ofp_listen_host, self._listen_port):
             self.lifetime.refuse_to_start(problem)
 
     def _expire(self) -> None:

@@ -39,12 +39,15 @@ class Switchboard:
         self._connections[datapath] = Connection(datapath, features.datapath_id, features.n_tables)
 
     def ports_described(self, datapath: Any, ports: list[Any]) -> None:
-        for port in ports:
-            self._connections[datapath].add_port(decode_port(port))
+        if connection := self._connections.get(datapath):
+            for port in ports:
+                connection.add_port(decode_port(port))
 
     def ready(self, datapath: Any) -> None:
         """All ports are known: decides whether this connection speaks for its datapath id."""
-        connection = self._connections[datapath]
+        connection = self._connections.get(datapath)
+        if connection is None:
+            return  # It ended while this event waited its turn.
         claim = self._registry.claim(connection)
         if claim.other is not None and claim.verdict is not Verdict.REPLACES:
             self._refuse(connection, claim.other, claim.verdict)

@@ -77,8 +77,7 @@ def measure(options: argparse.Namespace, say: Say) -> dict[str, Any]:
         say("static ECMP (ryu-manager apps/ecmp.py)")
         with demo_controllers.ecmp(lab, options.topology, options.output):
             _check_pings(lab)
-            for queue_pairs in (1, 4, 16):
-                strategies.append(run_seeds(lab, f"ecmp-{queue_pairs}qp", job, queue_pairs, seeds, bound_s, say))
+            strategies += [run_seeds(lab, f"ecmp-{n}qp", job, n, seeds, bound_s, say) for n in (1, 4, 16)]
         say("Heddle (ryu-manager apps/fabric.py)")
         with (
             demo_controllers.heddle(lab, options.topology, options.output) as address,

@@ -18,7 +18,6 @@ from lab_namespace import LabError, die_with_parent, stop_process
 
 ROOT = Path(__file__).resolve().parent.parent
 OPENFLOW = "tcp:127.0.0.1:6653"
-GRPC = "127.0.0.1:50051"
 _CONNECT_S = 60.0
 _STOP_S = 10.0
 
@@ -33,7 +32,7 @@ def ryu_manager(
     """
     command = [str(Path(sys.executable).with_name("ryu-manager")), application]
     with open(log, "wb") as said:
-        process = subprocess.Popen(  # noqa: PLW1509, S603
+        process = subprocess.Popen(
             command, cwd=ROOT, stdout=said, stderr=said, env={**os.environ, **environment}, preexec_fn=die_with_parent
         )
         try:
@@ -60,13 +59,17 @@ def ecmp(lab: FabricLab, topology: Path, logs: Path) -> Iterator[None]:
 
 @contextmanager
 def heddle(lab: FabricLab, topology: Path, logs: Path) -> Iterator[str]:
-    """The agent and the controller it starts; yields where the controller answers gRPC (inside the lab)."""
+    """The agent and the controller it starts; yields where the controller answers gRPC.
+
+    That is a Unix socket: it can be reached from any network namespace, and from threads that gRPC keeps in another.
+    """
     with tempfile.TemporaryDirectory(prefix="heddle-") as private:
+        address = f"unix:{private}/grpc.sock"
         environment = {
             "HEDDLE_TOPOLOGY": str(topology),
             "HEDDLE_SOUTHBOUND": f"unix:{private}/controller.sock",
-            "HEDDLE_GRPC": GRPC,
+            "HEDDLE_GRPC": address,
             "HEDDLE_OVSDB": f"unix:{lab.ovs.database.removeprefix('unix:')}",
         }
         with ryu_manager(lab, "apps/fabric.py", logs / "heddle.log", environment):
-            yield GRPC
+            yield address

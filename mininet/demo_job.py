@@ -1,4 +1,4 @@
-"""The demo's job: ranks and rings of a real NCCL log, laid onto the fabric so that every ring step crosses the spine."""
+"""The demo's job: ranks and rings of a real NCCL log, laid so that every ring step crosses the spine."""
 
 from __future__ import annotations
 

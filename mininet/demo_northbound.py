@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
+
+# The demo starts many processes; gRPC's own handling of forks breaks its poller then (seen with grpcio 1.85).
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 import grpc
 from demo_job import RingJob

@@ -39,10 +39,12 @@ def controller_target(text: str) -> str:
     A loopback address means the machine's own end of the management network, since the lab's loopback is another one.
     Raises LabError when it is not understood.
     """
-    found = re.fullmatch(r"(?:tcp:)?(?:([0-9.]+|localhost))?(?::?(\d+))?", text)
-    if not found or not text or (found[2] and not 0 < int(found[2]) < 65536):
+    found = re.fullmatch(r"(?:tcp:)?([0-9.]*\.[0-9.]*|localhost)(?::(\d+))?|(?:tcp:)?:?(?P<port>\d+)", text)
+    if not found:
         raise LabError(f"--controller {text}: expected tcp:ADDRESS:PORT with an IPv4 address, or `none`")
-    address, port = found[1] or "127.0.0.1", found[2] or str(_OPENFLOW_PORT)
+    address, port = found[1] or "127.0.0.1", int(found["port"] or found[2] or _OPENFLOW_PORT)
+    if not 0 < port < 65536:
+        raise LabError(f"--controller {text}: port {port} is outside 1 to 65535")
     try:
         loopback = address == "localhost" or ipaddress.IPv4Address(address).is_loopback
     except ipaddress.AddressValueError:

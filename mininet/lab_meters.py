@@ -66,7 +66,8 @@ def cpu_share(before: CpuReading, after: CpuReading) -> CpuShare:
     elapsed = max(after.at_s - before.at_s, 1e-9)
     total = max(after.total_s - before.total_s, 1e-9)
     shares = {pid: (after.process_s[pid] - spent) / elapsed for pid, spent in before.process_s.items()}
-    return CpuShare((after.busy_s - before.busy_s) / total, shares)
+    # Ticks are rounded when they become seconds.
+    return CpuShare(min(1.0, (after.busy_s - before.busy_s) / total), shares)
 
 
 def _process_seconds(pid: int) -> float:

@@ -1,13 +1,11 @@
-"""RoCE-shaped transfers and collectives between hosts of a lab: orders, a common start, and the results.
+"""Runs RoCE-shaped connections and collectives between hosts of a lab: orders, a common start, and the results.
 
-A *connection* moves a number of bytes from one host to another over one or more queue pairs. A ring collective is one
-connection per rank whose bytes wait for the predecessor's (its `gate`). This module decides who talks to whom, with
-which ports; the packets are `roce_worker`'s, one process in every host.
+What can be run is in `roce_collective` (its names are given on here); the packets are `roce_worker`'s, one process in
+every host. Numbers on the wire, who starts when, and when it is over are decided here.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import select
 import subprocess
@@ -15,12 +13,35 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from lab_namespace import LabError, die_with_parent
-from roce_headers import OVERHEAD_BYTES, PSN_MASK, SACK_PACKETS, SOURCE_PORTS
+from roce_collective import (
+    Connection,
+    ConnectionResult,
+    TrafficResult,
+    TrafficSettings,
+    ideal_ring_s,
+    packets_of,
+    ring_all_reduce,
+    source_ports,
+)
+from roce_headers import OVERHEAD_BYTES, PSN_MASK, SACK_PACKETS
+
+__all__ = [
+    "Connection",
+    "ConnectionResult",
+    "Hosts",
+    "RunningTraffic",
+    "TrafficResult",
+    "TrafficSettings",
+    "ideal_ring_s",
+    "packets_of",
+    "ring_all_reduce",
+    "run_traffic",
+    "source_ports",
+]
 
 _START_PATIENCE_S = 30.0
 # With fewer, a queue pair waits for the tick of the other end more than for the link.
@@ -34,136 +55,6 @@ class Hosts(Protocol):
     def pid_of(self, host: str) -> int: ...
     def address_of(self, host: str) -> str: ...
     def rate_of(self, host: str) -> int: ...
-
-
-@dataclass(frozen=True, slots=True)
-class TrafficSettings:
-    """How NICs behave. Measured defaults: docs of `mininet/` say with what.
-
-    `window_packets` bounds each connection's packets under way (shared by its queue pairs, at least 4 each);
-    `target_packets` is the round trip the window aims at, in packet times at the host's rate.
-    """
-
-    payload_bytes: int = 1024
-    window_packets: int = 32
-    target_packets: float = 80.0
-    ack_every: int = 4
-    ack_delay_s: float = 0.005
-    tick_s: float = 0.004
-    stripe_packets: int = 4
-    dscp: int = 26
-
-
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """`size_bytes` from one host to another, over one queue pair per UDP source port.
-
-    With `gate`, the index of another connection in the same list that ends at `source`, byte x is sent only when
-    x < `head_start_bytes` + bytes received in order on it. Sizes are rounded up to whole packets.
-    """
-
-    source: str
-    target: str
-    size_bytes: int
-    udp_source_ports: tuple[int, ...]
-    gate: int | None = None
-    head_start_bytes: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionResult:
-    """`completion_s` is from the common start to the last byte in order at the target; None when it did not get there.
-
-    `goodput_bps` counts payload. `longest_gaps_s` is the target host's longest pause between data packets (of all its
-    connections) in each 0.1 s since the start.
-    """
-
-    source: str
-    target: str
-    size_bytes: int
-    completion_s: float | None
-    goodput_bps: float
-    transmissions: int
-    retransmissions: int
-    timeouts: int
-    duplicates: int
-    out_of_order: int
-    round_trip_s: float
-    queue_pair_completion_s: tuple[float | None, ...]
-    longest_gaps_s: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TrafficResult:
-    """`completion_s` is that of the slowest connection; None when one did not complete in time."""
-
-    connections: tuple[ConnectionResult, ...]
-    started_s: float
-    worker_cpu_s: float
-    faults: tuple[str, ...] = field(default=())
-
-    @property
-    def complete(self) -> bool:
-        return not self.faults and all(c.completion_s is not None for c in self.connections)
-
-    @property
-    def completion_s(self) -> float | None:
-        times = [c.completion_s for c in self.connections]
-        return max((t for t in times if t is not None), default=0.0) if self.complete else None
-
-    @property
-    def retransmissions(self) -> int:
-        return sum(c.retransmissions for c in self.connections)
-
-
-def source_ports(source: str, target: str, count: int, seed: int = 0) -> tuple[int, ...]:
-    """`count` different UDP source ports that look random and are the same for the same arguments."""
-    ports: list[int] = []
-    number = 0
-    while len(ports) < count:
-        digest = hashlib.sha256(f"{seed}/{source}/{target}/{number}".encode()).digest()
-        port = SOURCE_PORTS[int.from_bytes(digest[:4], "big") % len(SOURCE_PORTS)]
-        if port not in ports:
-            ports.append(port)
-        number += 1
-    return tuple(ports)
-
-
-def ring_all_reduce(
-    ranks: Sequence[str],
-    size_bytes: int,
-    *,
-    queue_pairs: int = 1,
-    seed: int = 0,
-    ports: dict[tuple[int, int], tuple[int, ...]] | None = None,
-) -> list[Connection]:
-    """A pipelined ring all-reduce: each rank sends 2 (n - 1) chunks of size / n bytes to the next one.
-
-    A rank starts with its own chunk and passes on what it received (Patarasuk and Yuan, 2009). `ports` gives UDP source
-    ports for (rank, next rank) where they are known; the others follow from `seed`.
-    """
-    n = len(ranks)
-    if n < 2:
-        raise LabError("a ring needs two ranks at least")
-    chunk = -(-size_bytes // n)
-    known = ports or {}
-    return [
-        Connection(
-            ranks[i],
-            ranks[(i + 1) % n],
-            2 * (n - 1) * chunk,
-            known.get((i, (i + 1) % n)) or source_ports(ranks[i], ranks[(i + 1) % n], queue_pairs, seed),
-            gate=(i - 1) % n,
-            head_start_bytes=chunk,
-        )
-        for i in range(n)
-    ]
-
-
-def ideal_ring_s(ranks: int, size_bytes: int, rate_bps: int, payload_bytes: int = 1024) -> float:
-    """The shortest time of `ring_all_reduce` when every step has a link of `rate_bps` to itself."""
-    sent = 2 * (ranks - 1) / ranks * size_bytes
-    return sent * 8 * (payload_bytes + OVERHEAD_BYTES) / payload_bytes / rate_bps
 
 
 class RunningTraffic:
@@ -321,15 +212,6 @@ def run_traffic(
     with RunningTraffic(hosts, connections, timeout_s, settings) as running:
         running.start()
         return running.wait()
-
-
-def packets_of(connection: Connection, payload_bytes: int) -> int:
-    """Whole packets; a gated connection is whole in each of its chunks, so that gates open at packet bounds."""
-    chunk = connection.head_start_bytes
-    if connection.gate is None or not chunk:
-        return -(-connection.size_bytes // payload_bytes)
-    chunks = -(-connection.size_bytes // chunk)
-    return chunks * -(-chunk // payload_bytes)
 
 
 def _queue_pair_numbers(connections: Sequence[Connection], index: int) -> range:

@@ -92,7 +92,8 @@ def _check(settings: FabricSettings, environment: Mapping[str, str]) -> None:
         controller, problems = None, [*error.problems, *problems]
     if controller is not None:
         if controller.topology:
-            problems = [*_topology_problems(Path(controller.topology)), *problems]
+            # The path as it was typed reads better than the absolute one that the agent gets.
+            problems = [*_topology_problems(settings.topology or Path(controller.topology)), *problems]
         # A controller that runs already is used by the agent, and its port is rightly taken.
         if isinstance(controller.grpc, TcpAddress) and not answers(controller.southbound):
             problems += _port_problems(controller.grpc.port, "--controller")

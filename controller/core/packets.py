@@ -13,8 +13,6 @@ from controller.fabric.discovery import Discovery
 from controller.fabric.hosts import HostTable
 from controller.fabric.model import PortRef
 
-# Sender of our own questions; locally administered, and no host's.
-PROBE_MAC = "02:48:44:00:00:01"
 _UNSPECIFIED = "0.0.0.0"  # noqa: S104 - an address in a packet, nothing is bound
 _ASK_AGAIN_S = 1.0
 _WAIT_FOR_ANSWER_S = 3.0
@@ -123,7 +121,7 @@ class PacketHandler:
 
     def _probe(self, address: str, dpid: int, ports: tuple[int, ...]) -> SendPacket:
         """An ARP probe (RFC 5227): sender address 0.0.0.0, so that it changes nobody's cache."""
-        question = arp.Arp(arp.REQUEST, PROBE_MAC, _UNSPECIFIED, "00:00:00:00:00:00", address)
+        question = arp.Arp(arp.REQUEST, arp.PROBE_MAC, _UNSPECIFIED, "00:00:00:00:00:00", address)
         return SendPacket(dpid, ports, arp.encode(question, arp.BROADCAST))
 
     def probe_planned(self, dpids: set[int]) -> list[Command]:

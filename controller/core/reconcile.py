@@ -29,7 +29,7 @@ class Reconciler:
     state: State
     batch_timeout_s: float
     audit_period_s: float
-    # Until then, switches that hold rules of an earlier run are not changed.
+    # Until then, switches that an earlier run has programmed are not changed.
     hold_until_s: float = _NO_HOLD
     _next_id: int = 1
     # Rules that a switch refused in the answers since the core last looked.
@@ -74,6 +74,9 @@ class Reconciler:
         before, actual = switch.actual, ActualTables.of(event.tables)
         switch.actual = actual
         switch.unsettled = True
+        if switch.inherited is None:
+            # A switch that an earlier run has programmed works: it is left alone until the fabric is known again.
+            switch.inherited = actual.has_ours()
         if not switch.suspect:
             switch.read_backoff_s = 0.0
         switch.suspect = False
@@ -95,17 +98,14 @@ class Reconciler:
         for switch in self.state.switches.values():
             if not switch.ready or switch.actual is None or not switch.unsettled:
                 continue
-            found = self._stages(switch.dpid, switch.actual, self._held(switch.actual, now_s))
-            switch.unsettled = bool(found) or self._held(switch.actual, now_s) or switch.dpid not in self.state.desired
+            held = bool(switch.inherited) and now_s < self.hold_until_s
+            found = self._stages(switch.dpid, switch.actual, held)
+            switch.unsettled = bool(found) or held or switch.dpid not in self.state.desired
             for stage, modifications in found.items():
                 wanted.setdefault(stage, []).append((switch, modifications))
         if not wanted:
             return []
         return [self._send(switch, modifications, now_s) for switch, modifications in wanted[min(wanted)]]
-
-    def _held(self, actual: ActualTables, now_s: float) -> bool:
-        """A switch that an earlier run has programmed works: it is left alone until the fabric is known again."""
-        return now_s < self.hold_until_s and actual.has_ours()
 
     def _stages(self, dpid: int, actual: ActualTables, held: bool) -> Mapping[Stage, tuple[Modification, ...]]:
         desired = self.state.desired.get(dpid)

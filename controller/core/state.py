@@ -41,6 +41,8 @@ class SwitchState:
     in_flight: InFlight | None = None
     # The switch did not answer a batch in time, or refused what it must take: left alone until it is read again.
     suspect: bool = False
+    # It held rules of ours when this controller first read it; None: not read yet.
+    inherited: bool | None = None
     # Its tables may differ from what is wanted.
     unsettled: bool = True
 

@@ -8,6 +8,8 @@ from controller.fabric.beacon import payload_offset
 
 ETHERTYPE_ARP = 0x0806
 BROADCAST = "ff:ff:ff:ff:ff:ff"
+# Sender of the controller's own questions; locally administered, and no host's.
+PROBE_MAC = "02:48:44:00:00:01"
 REQUEST, REPLY = 1, 2
 _ETHERNET_IPV4 = struct.pack("!HHBB", 1, 0x0800, 6, 4)
 

@@ -10,6 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from controller.fabric.arp import ETHERTYPE_ARP as _ARP
+from controller.fabric.arp import PROBE_MAC
+from controller.fabric.beacon import ETHERTYPE_LLDP as _LLDP
 from controller.fabric.model import FabricView, Host, Path, PortRef, Role
 from controller.pipeline.cookies import Kind, cookie
 from controller.pipeline.groups import GroupAllocator, failover_group, spread, weighted_ports
@@ -35,7 +38,7 @@ from controller.pipeline.tables import CLASSIFY, GUARD, ROUTE, STEER, checked
 from controller.qos.classes import ClassSettings, QosSettings, TrafficClass
 
 ROCE_PORT = 4791
-_IPV4, _IPV6, _ARP, _LLDP = 0x0800, 0x86DD, 0x0806, 0x88CC
+_IPV4, _IPV6 = 0x0800, 0x86DD
 _UDP = 17
 _PUNT_METER = 1
 
@@ -178,9 +181,14 @@ def _guard_rules() -> list[Rule]:
     ours = cookie(Kind.GUARD)
     # Bridge-filtered multicast (IEEE 802.1Q, table 8-1) never leaves the link it was sent on.
     link_local = match(eth_dst=(0x0180C2000000, 0xFFFFFFFFFFF0))
+    answers_to_us = match(eth_type=_ARP, eth_dst=int(PROBE_MAC.replace(":", ""), 16))
+    questions_to_all = match(eth_type=_ARP, eth_dst=0xFFFFFFFFFFFF)
     return [
         checked(Rule(GUARD.table_id, 1000, match(eth_type=_LLDP), ours, punt)),
-        checked(Rule(GUARD.table_id, 900, match(eth_type=_ARP), ours, punt, meter_id=_PUNT_METER)),
+        checked(Rule(GUARD.table_id, 900, answers_to_us, ours, punt, meter_id=_PUNT_METER)),
+        checked(Rule(GUARD.table_id, 900, questions_to_all, ours, punt, meter_id=_PUNT_METER)),
+        # Hosts confirm a neighbour they know by unicast: that must work while no controller does.
+        checked(Rule(GUARD.table_id, 850, match(eth_type=_ARP), ours, goto_table=ROUTE.table_id)),
         checked(Rule(GUARD.table_id, 800, link_local, ours)),
         checked(Rule(GUARD.table_id, 0, (), ours, goto_table=CLASSIFY.table_id)),
     ]
@@ -244,6 +252,7 @@ def _destinations(host: Host) -> list[dict[str, int | tuple[int, int]]]:
         address = ipaddress.ip_address(text)
         if address.version == 4:
             result.append({"eth_type": _IPV4, "ipv4_dst": int(address)})
+            result.append({"eth_type": _ARP, "arp_tpa": int(address)})
         else:
             result.append({"eth_type": _IPV6, "ipv6_dst": int(address)})
     return result

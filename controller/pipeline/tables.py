@@ -25,7 +25,7 @@ GUARD = Table(
     "guard",
     frozenset({"in_port", "eth_type", "eth_dst"}),
     frozenset({Output}),
-    frozenset({1}),
+    frozenset({1, 3}),
     may_meter=True,
 )
 CLASSIFY = Table(1, "classify", _IP, frozenset({SetQueue, SetField}), frozenset({2}))
@@ -39,7 +39,7 @@ STEER = Table(
 ROUTE = Table(
     3,
     "route",
-    frozenset({"in_port", "eth_type", "ipv4_dst", "ipv6_dst"}),
+    frozenset({"in_port", "eth_type", "arp_tpa", "ipv4_dst", "ipv6_dst"}),
     frozenset({Output, ToGroup, Bundle, DecrementTtl, SetTtl}),
     frozenset(),
 )
@@ -54,6 +54,7 @@ _PREREQUISITES: dict[str, tuple[tuple[str, frozenset[int]], ...]] = {
     "ipv4_dst": (("eth_type", frozenset({0x0800})),),
     "ipv6_src": (("eth_type", frozenset({0x86DD})),),
     "ipv6_dst": (("eth_type", frozenset({0x86DD})),),
+    "arp_tpa": (("eth_type", frozenset({0x0806})),),
     "udp_src": (("ip_proto", frozenset({17})),),
     "udp_dst": (("ip_proto", frozenset({17})),),
 }

@@ -16,8 +16,8 @@ from controller.core.machine import Core
 from controller.core.settings import CoreSettings
 from controller.fabric.plan import FabricPlan
 from controller.qos.classes import QosSettings
-from controller.runtime.addresses import TcpAddress, UnixSocketClaim, port_taken
-from controller.runtime.engine import CoreMachine, Engine
+from controller.runtime.addresses import Address, TcpAddress, UnixAddress, UnixSocketClaim, port_taken
+from controller.runtime.engine import CoreMachine, Engine, Performer
 from controller.runtime.grpc_server import Northbound
 from controller.runtime.grpc_services import CollectiveService, FabricService, Views
 from controller.runtime.ovsdb import QueueConfigurator, auto_endpoints
@@ -54,6 +54,16 @@ class Application:
             f"{socket.gethostname()}/{os.getpid()}", self._submit, self.reports, self.northbound.agents_linked
         )
         self.queues = QueueConfigurator(_endpoints(settings))
+        self.performers: dict[type[Any], Performer] = {
+            commands.SendPacket: self.southbound.perform,
+            commands.SendBatch: self.southbound.perform,
+            commands.ReadTables: self.southbound.perform,
+            commands.ReadPortStatistics: self.southbound.perform,
+            commands.ConfigureQueues: self.queues.perform,
+            commands.Accepted: self.requests.answered,
+            commands.Refused: self.requests.answered,
+            commands.Report: self.reports.write,
+        }
         self.southbound_bound = ""
         self._listener: asyncio.Server | None = None
         self._claim: UnixSocketClaim | None = None
@@ -61,21 +71,14 @@ class Application:
 
     async def start(self) -> None:
         """Raises AddressTaken or OSError when an address cannot be had; `stop` cleans up also then."""
-        self.engine.start(
-            {
-                commands.SendPacket: self.southbound.perform,
-                commands.SendBatch: self.southbound.perform,
-                commands.ReadTables: self.southbound.perform,
-                commands.ReadPortStatistics: self.southbound.perform,
-                commands.ConfigureQueues: self.queues.perform,
-                commands.Accepted: self.requests.answered,
-                commands.Refused: self.requests.answered,
-                commands.Report: self.reports.write,
-            }
-        )
+        self.engine.start(self.performers)
+        # A second controller should hear that there is a first one, rather than that some port is taken.
+        if isinstance(self.settings.southbound, UnixAddress):
+            self._claim = UnixSocketClaim(self.settings.southbound.path)
+            self._claim.take()
         await self.northbound.start()
-        # Last, because an agent that finds the socket takes the controller for ready.
-        await self._listen_southbound()
+        # Listening comes last, because an agent that finds the socket takes the controller for ready.
+        await self._listen_southbound(self.settings.southbound)
         self._say_started()
 
     async def run_until(self, stopping: asyncio.Event) -> None:
@@ -106,21 +109,17 @@ class Application:
                 self.queues.forget(event.dpid)
         self.engine.submit(*events)
 
-    async def _listen_southbound(self) -> None:
-        address = self.settings.southbound
-        if isinstance(address, TcpAddress):
+    async def _listen_southbound(self, address: Address) -> None:
+        if self._claim is not None:
+            self._listener = await asyncio.start_unix_server(self.southbound.accept, sock=self._claim.listen())
+            self.southbound_bound = str(address)
+        elif isinstance(address, TcpAddress):
             try:
                 self._listener = await asyncio.start_server(self.southbound.accept, address.host, address.port)
             except OSError as error:
                 raise port_taken(address, "HEDDLE_SOUTHBOUND") from error
             port = self._listener.sockets[0].getsockname()[1]
             self.southbound_bound = str(TcpAddress(address.host, port))
-            return
-        claim = UnixSocketClaim(address.path)
-        claim.take()
-        self._claim = claim
-        self._listener = await asyncio.start_unix_server(self.southbound.accept, sock=claim.listen())
-        self.southbound_bound = str(address)
 
     def _say_started(self) -> None:
         s = self.settings

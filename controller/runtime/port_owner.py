@@ -46,10 +46,14 @@ def _listening_sockets(port: int, proc: Path) -> list[tuple[str, int]]:
             lines = (proc / "net" / table).read_text(encoding="ascii").splitlines()[1:]
         except OSError:
             continue  # A kernel without IPv6 has no tcp6.
-        for fields in map(str.split, lines):
-            if fields[_STATE] == _LISTEN and int(fields[_LOCAL_ADDRESS].rpartition(":")[2], 16) == port:
-                found.append((fields[_INODE], int(fields[_USER_ID])))
+        rows = [line.split() for line in lines]
+        here = [row for row in rows if row[_STATE] == _LISTEN and _port(row[_LOCAL_ADDRESS]) == port]
+        found += [(row[_INODE], int(row[_USER_ID])) for row in here]
     return found
+
+
+def _port(address: str) -> int:
+    return int(address.rpartition(":")[2], 16)
 
 
 def _pid_with_socket(inode: str, proc: Path) -> int | None:

@@ -17,20 +17,12 @@ from apps.port_owner import listener
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 30.0
 
-# ryu 4.34 wants a name that eventlet has dropped; see docs/decisions.
-_RYU_MANAGER = (
-    "import eventlet.wsgi; eventlet.wsgi.ALREADY_HANDLED = object()\n"
-    "from ryu.cmd.manager import main\n"
-    "import sys; sys.exit(main())"
-)
-
-
 class RyuApp:
     """`ryu-manager apps/NAME.py` as a child, with its output in a file."""
 
     def __init__(self, app: str, folder: Path, port: int = 6653, **environment: str) -> None:
         self.log_path = folder / f"{app}.log"
-        command = [sys.executable, "-c", _RYU_MANAGER, str(ROOT / "apps" / f"{app}.py")]
+        command = [sys.executable, "-m", "ryu.cmd.manager", str(ROOT / "apps" / f"{app}.py")]
         command += ["--ofp-listen-host", "127.0.0.1", "--ofp-tcp-listen-port", str(port)]
         with self.log_path.open("wb") as log:
             self.process = subprocess.Popen(

@@ -21,6 +21,7 @@ class FakeSwitch:
         self._manufacturer = manufacturer
         self.received: list[tuple[int, int, bytes]] = []
         self.answers_barriers = True
+        self.answers_echoes = True
         self.closed = threading.Event()
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=30)
         self._socket.settimeout(None)
@@ -66,7 +67,7 @@ class FakeSwitch:
         return data
 
     def _answer(self, kind: int, xid: int, body: bytes) -> None:
-        if kind == _ECHO_REQUEST:
+        if kind == _ECHO_REQUEST and self.answers_echoes:
             self.send(_ECHO_REPLY, xid, body)
         elif kind == _FEATURES_REQUEST:
             self.send(_FEATURES_REPLY, xid, struct.pack("!QIBBxxII", self._dpid, 0, 4, 0, 0, 0))

@@ -74,6 +74,19 @@ def test_roce_flows_of_one_host_pair_use_all_uplinks(tmp_path: Path) -> None:
 
 
 @in_namespace
+def test_unequal_capacity_is_weighted(tmp_path: Path) -> None:
+    path = ROOT / "topologies" / "parallel-unequal.yaml"
+    plan = topology_file.load(path)
+    with PrivateOvs() as ovs, RyuApp("ecmp", tmp_path, HEDDLE_TOPOLOGY=str(path)):
+        _build(ovs, plan)
+        _wait_for_rules(ovs, plan)
+        names = [host.switch for host in plan.hosts]
+        spread = _spines_taken(ovs, plan, names.index("leaf1"), names.index("leaf2"), 256)
+        # Two cables of 8 Mbit/s to spine1, one of 4 to spine2: four fifths belong on spine1.
+        assert 0.7 < spread["spine1"] / 256 < 0.9, spread
+
+
+@in_namespace
 def test_select_groups_where_nicira_is_missing_and_a_restart_changes_nothing(tmp_path: Path) -> None:
     path = ROOT / "topologies" / "leafspine-2x2.yaml"
     plan = topology_file.load(path)

@@ -14,7 +14,7 @@ from tests.openvswitch.private_ovs import in_namespace
 _CHILD = """
 import os, signal, sys, time
 with open("child.pids", "a") as file:
-    file.write(f"{os.getpid()} {os.environ['HEDDLE_SOUTHBOUND']} {os.environ['HEDDLE_SUPERVISED']}\\n")
+    file.write(f"{os.getpid()} {os.environ['HEDDLE_SOUTHBOUND']} {sys.argv[1]}\\n")
 %s
 """
 
@@ -48,7 +48,7 @@ def test_the_controller_dies_with_a_killed_agent(tmp_path: Path) -> None:
     with RyuApp("fabric", tmp_path, HEDDLE_SOUTHBOUND=address) as agent:
         wait_until(lambda: len(_children(tmp_path)) == 1, "the controller is started")
         (line,) = (tmp_path / "child.pids").read_text().splitlines()
-        assert line.split()[1:] == [address, "1"]
+        assert line.split()[1:] == [address, "--exit-with-parent"]
         agent.wait_for_log("none answers on")
         os.kill(agent.process.pid, signal.SIGKILL)
         (child,) = _children(tmp_path)
@@ -142,3 +142,14 @@ def test_the_link_works_over_tcp(tmp_path: Path) -> None:
             with connection:
                 connection.settimeout(30)
                 assert int.from_bytes(connection.recv(4), "big") > 0
+
+
+@in_namespace
+def test_the_real_controller_is_brought_up_and_taken_down(tmp_path: Path) -> None:
+    address = f"unix:{tmp_path}/c.sock"
+    with RyuApp("fabric", tmp_path, HEDDLE_SOUTHBOUND=address, HEDDLE_GRPC=f"unix:{tmp_path}/grpc.sock") as agent:
+        agent.wait_for_log("connected to the controller on")
+        child = int(agent.log.partition("--exit-with-parent (pid ")[2].partition(")")[0])
+        assert not _gone(child)
+        os.kill(agent.process.pid, signal.SIGKILL)
+        wait_until(lambda: _gone(child), "the controller ends")

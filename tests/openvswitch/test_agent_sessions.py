@@ -77,6 +77,23 @@ def test_the_same_switch_replaces_its_dead_session_at_once(tmp_path: Path) -> No
 
 
 @in_namespace
+def test_a_switch_that_gives_no_sign_of_life_is_given_up(tmp_path: Path) -> None:
+    controller = Controller(tmp_path / "c.sock")
+    with RyuApp("fabric", tmp_path, HEDDLE_SOUTHBOUND=controller.address):
+        controller.accept()
+        FakeSwitch(_PORT, 2, _SPINE)
+        controller.expect("switch_up")
+        silent = FakeSwitch(_PORT, 1, _LEAF)
+        silent.answers_barriers = silent.answers_echoes = False
+        up = controller.expect("switch_up").switch_up
+        batch_id = controller.start_batch(up, pb.Modification(delete_group_id=1))
+        result = controller.expect("batch_result", timeout_s=60).batch_result
+        assert (result.batch_id, result.status) == (batch_id, pb.BatchResult.STATUS_LOST)
+        assert controller.expect("switch_down").switch_down.session_id == up.session_id
+        assert controller.collect(6) == [], "the switch that answers stays"
+
+
+@in_namespace
 def test_packets_of_any_size_are_passed_on(tmp_path: Path) -> None:
     controller = Controller(tmp_path / "c.sock")
     with RyuApp("fabric", tmp_path, HEDDLE_SOUTHBOUND=controller.address) as agent:

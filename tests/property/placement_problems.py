@@ -1,6 +1,7 @@
 """Small placement problems of every kind, and an oracle that tries all placements of them."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 
 from hypothesis import strategies as st
 
@@ -51,8 +52,11 @@ def problems(draw: st.DrawFn, symmetric: bool = False, pins: bool = False) -> Pr
     if not symmetric and capacities:
         some = draw(st.lists(st.sampled_from(sorted(capacities)), unique=True, max_size=4))
         background = {port: capacities[port] * draw(st.sampled_from([0.001, 0.3, 0.9, 1.5])) for port in some}
-    given_as = draw(st.sampled_from([lambda mapping: mapping, dict]))
-    return Problem(wanted, given_as(paths), capacities, background)
+    given: Mapping[tuple[int, int], tuple[Path, ...]] = draw(st.sampled_from([paths, dict(paths)]))
+    if not symmetric and draw(st.booleans()):
+        # No two tiers at all: for each pair, any of the paths.
+        given = {pair: tuple(path for path in listed if draw(st.integers(0, 3))) for pair, listed in paths.items()}
+    return Problem(wanted, given, capacities, background)
 
 
 def _pinned(draw: st.DrawFn, demand: Demand, paths: tuple[Path, ...]) -> Demand:

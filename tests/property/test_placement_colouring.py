@@ -78,5 +78,8 @@ def test_wishes_that_clash_leave_a_proper_colouring(edges: list[tuple[int, int]]
     available = largest_degree(edges)
     wanted = data.draw(st.dictionaries(st.integers(0, len(edges) - 1), st.integers(0, available - 1)))
     effort = data.draw(st.integers(0, 200))
-    after = settle(*columns(edges), colour(*columns(edges), available), available, wanted, effort)
-    assert_proper(edges, after, available)
+    before = colour(*columns(edges), available)
+    assert_proper(edges, settle(*columns(edges), before, available, wanted, effort), available)
+    # What comes first is served, and nothing that comes later undoes it.
+    after = settle(*columns(edges), before, available, wanted)
+    assert all(after[edge] == aim for edge, aim in list(wanted.items())[:1])

@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 from controller.placement import baselines
 from controller.placement.bounds import lower_bound_s
 from controller.placement.certificate import Certificate
+from controller.placement.channels import colouring_start
+from controller.placement.instance import Instance
+from controller.placement.least_loaded import least_loaded
 from controller.placement.place import EDGE_COLOURING, place
 from controller.placement.problem import Placement, Problem
 from tests.property.placement_problems import loads, optimum_s, problems
@@ -47,6 +50,15 @@ def test_equal_flows_on_a_symmetric_fabric_are_placed_optimally_and_proven_so(pr
 def test_never_worse_than_least_loaded(problem: Problem) -> None:
     plain = baselines.least_loaded(problem).certificate
     assert place(problem).certificate.max_load_s <= plain.max_load_s * JUST_ABOVE
+
+
+@given(problems(pins=True), st.sampled_from([0, 4_000]))
+def test_never_worse_than_the_colouring_it_may_start_from(problem: Problem, steps: int) -> None:
+    instance = Instance.of(problem)
+    start = colouring_start(instance)
+    if start is not None:
+        coloured = instance.load_s(least_loaded(instance, *start)).max()
+        assert place(problem, steps).certificate.max_load_s <= coloured * JUST_ABOVE
 
 
 @given(problems(pins=True))

@@ -1,5 +1,6 @@
 """Placement on fabrics one can draw: what is exact, what failures and pins do, what is refused."""
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -172,6 +173,41 @@ def test_one_flow_may_push_another_aside() -> None:
     assert placed.certificate.proven_optimal
     assert placed.certificate.method == "least-loaded+improve"
     assert place(problem, improvement_steps=0).certificate.max_load_s == pytest.approx(7 * FLOW_S)
+
+
+def test_the_better_start_is_taken() -> None:
+    """Nearly equal flows on a full fabric: least-loaded doubles some link up where colouring does not."""
+    fabric = view(plan(leaves=8, spines=6, hosts=6))
+    rng = random.Random(5)
+    sources = [leaf(i) for i in range(1, 9) for _ in range(6)]
+    destinations = rng.sample(sources, len(sources))
+    demands = [
+        Demand(f"f{i}", a, b, MEGABYTE + rng.randint(0, 3) * 10_000)
+        for i, (a, b) in enumerate(zip(sources, destinations, strict=True))
+        if a != b
+    ]
+    problem = problem_on(fabric, demands)
+    coloured = place(problem, improvement_steps=0).certificate
+    assert coloured.method == "edge-colouring"
+    assert coloured.max_load_s <= 1.03 * FLOW_S
+    assert baselines.least_loaded(problem).certificate.max_load_s >= 2 * FLOW_S
+
+
+def test_least_loaded_begins_with_the_largest() -> None:
+    fabric = view(plan(leaves=2, spines=2))
+    demands = [Demand(f"f{i}", leaf(1), leaf(2), size * MEGABYTE) for i, size in enumerate((1, 1, 2))]
+    assert baselines.least_loaded(problem_on(fabric, demands)).certificate.max_load_s == pytest.approx(2 * FLOW_S)
+
+
+def test_paths_that_are_no_full_two_tiers_are_taken_as_listed() -> None:
+    """Of two parallel cables on each side, only the first with the first and the second with the second is allowed."""
+    every = two_tier_paths(view(plan(leaves=2, spines=1, parallel=2)))[leaf(1), leaf(2)]
+    allowed = (every[0], every[3])
+    capacities = {port: RATE_BPS for path in every for port in path}
+    demands = tuple(Demand(f, leaf(1), leaf(2), MEGABYTE) for f in "ab")
+    placed = place(Problem(demands, {(leaf(1), leaf(2)): allowed}, capacities))
+    assert set(placed.paths.values()) == set(allowed)
+    assert placed.certificate.proven_optimal
 
 
 def test_hashing_collides_where_placement_does_not() -> None:

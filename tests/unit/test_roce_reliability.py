@@ -49,9 +49,10 @@ class Simulation:
         self.now = 0.0
         self.most_under_way = 0
         self._network = network
-        self._random = random.Random(network.seed)  # noqa: S311
+        self._random = random.Random(network.seed)
         self._events: list[tuple[float, int, str, tuple[int, ...]]] = []
         self._count = 0
+        self._arrived: set[int] = set()
 
     def run(self, limit_s: float = 10_000.0) -> None:
         while not self.sender.done and self.now < limit_s:
@@ -72,14 +73,18 @@ class Simulation:
         if kind == "data":
             self._arrive(*fields)
         elif kind == "ack":
-            self.sender.on_ack(*fields, self.now)
+            cumulative, bitmap, serial = fields
+            self.sender.on_ack(cumulative, bitmap, serial, self.now)
         elif self.receiver.ack_waiting:
             self._send_ack()
 
     def _arrive(self, packet: int, serial: int, ask: int) -> None:
         before = self.receiver.in_order
+        self._arrived.add(packet)
         advanced = self.receiver.on_data(packet, serial, ack_request=bool(ask))
-        self.delivered += range(before, before + advanced)
+        became_usable = range(before, before + advanced)
+        assert self._arrived.issuperset(became_usable), "delivered before it arrived"
+        self.delivered += became_usable
         if self.receiver.ack_due:
             self._send_ack()
         else:

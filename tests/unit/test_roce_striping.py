@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 sys.path.append(str(Path(__file__).parents[2] / "mininet"))
 
 from lab_namespace import LabError
+from roce_headers import OVERHEAD_BYTES
 from roce_probe import evaluate
 from roce_striping import Striping
-from roce_traffic import OVERHEAD_BYTES, ideal_ring_s, packets_of, ring_all_reduce, source_ports
+from roce_traffic import ideal_ring_s, packets_of, ring_all_reduce, source_ports
 
-stripings = st.builds(
-    Striping, packets=st.integers(1, 400), queue_pairs=st.integers(1, 17), stripe=st.integers(1, 9)
-)
+stripings = st.builds(Striping, packets=st.integers(1, 400), queue_pairs=st.integers(1, 17), stripe=st.integers(1, 9))
 
 
 @given(stripings, st.integers(0, 500))

@@ -3,22 +3,27 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import grpc
 import pytest
+from google.protobuf import json_format
 from google.rpc import error_details_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from grpc_status import rpc_status
 from heddle.v1 import collective_pb2 as pb
 from heddle.v1 import collective_pb2_grpc, fabric_pb2, fabric_pb2_grpc
-from runtime_fakes import FakeAgent, FakeCore, FakeViews, Running, eventually, running
+from runtime_fakes import FakeAgent, FakeCore, FakeViews, Running, eventually, running, shell_settings
 
-from controller.core.commands import Failure, Refused
+from controller.core.commands import Command, Failure, Refused
 from controller.core.events import CollectiveAnnounced
 from controller.jobs.collective import Algorithm, Collective, Operation, QueuePairPorts
+from controller.runtime.addresses import AddressTaken
+from controller.runtime.application import Application
+from controller.runtime.grpc_messages import to_message
 from controller.runtime.grpc_server import COLLECTIVE_SERVICE, FABRIC_SERVICE
 
 Scenario = Callable[[Running, grpc.aio.Channel], Awaitable[None]]
@@ -326,13 +331,52 @@ def test_plan_above_grpcs_usual_limit_is_sent(tmp_path: Path) -> None:
     asyncio.run(whole())
 
 
+def test_unix_socket_is_private_claimed_and_removed(tmp_path: Path) -> None:
+    path = tmp_path / "grpc.sock"
+
+    async def whole() -> None:
+        settings = shell_settings(str(tmp_path), HEDDLE_GRPC=f"unix:{path}")
+        application = Application(settings, FakeCore(), FakeViews())
+        await application.start()
+        assert path.stat().st_mode & 0o007 == 0
+        async with grpc.aio.insecure_channel(f"unix:{path}") as channel:
+            stub = fabric_pb2_grpc.FabricServiceStub(channel)
+            assert (await stub.GetTopology(fabric_pb2.GetTopologyRequest())).in_sync
+        other = shell_settings(str(tmp_path), HEDDLE_GRPC=f"unix:{path}", HEDDLE_SOUTHBOUND="tcp:127.0.0.1:0")
+        second = Application(other, FakeCore(), FakeViews())
+        with pytest.raises(AddressTaken, match="another controller answers"):
+            await second.start()
+        await second.stop()
+        await application.stop()
+
+    asyncio.run(whole())
+    assert not path.exists()
+
+
+def test_agents_may_come_over_tcp(tmp_path: Path) -> None:
+    async def whole() -> None:
+        application = Application(
+            shell_settings(str(tmp_path), HEDDLE_SOUTHBOUND="tcp:127.0.0.1:0"), FakeCore(), FakeViews()
+        )
+        await application.start()
+        host, _, port = application.southbound_bound.removeprefix("tcp:").rpartition(":")
+        agent = FakeAgent(*await asyncio.open_connection(host, int(port)))
+        await agent.hello()
+        assert (await agent.heard()).WhichOneof("body") == "welcome"
+        agent.close()
+        await application.stop()
+
+    asyncio.run(whole())
+
+
+def test_every_command_of_the_core_has_a_performer(tmp_path: Path) -> None:
+    async def scenario(run: Running, channel: grpc.aio.Channel) -> None:
+        assert run.application.performers.keys() == set(get_args(Command))
+
+    play(tmp_path, scenario)
+
+
 def test_flow_messages_say_the_same_as_json_would() -> None:
-    from dataclasses import asdict
-
-    from google.protobuf import json_format
-
-    from controller.runtime.grpc_messages import to_message
-
     view = FakeViews(flows=3).plans(FakeCore(jobs={"a": 1}), "a")[0]
     assert to_message(view, pb.Plan) == json_format.Parse(json.dumps(asdict(view)), pb.Plan())
     topology = FakeViews().topology(FakeCore(), 0.0)

@@ -1,5 +1,7 @@
 """What may be said at the start, and how what is wrong is answered."""
 
+import asyncio
+import json
 import os
 import signal
 import socket
@@ -8,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from runtime_fakes import FakeAgent
 
 from controller.runtime.addresses import (
     AddressTaken,
@@ -120,7 +123,14 @@ def test_taken_port_names_its_owner() -> None:
 class Process:
     """The real program, with its own socket and a free port."""
 
-    def __init__(self, folder: Path, *flags: str, stdin: int = subprocess.PIPE, **environment: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *flags: str,
+        stdin: int = subprocess.PIPE,
+        program: tuple[str, ...] = ("-m", "controller.runtime"),
+        **environment: str,
+    ) -> None:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("HEDDLE_")}
         own = {
             "HEDDLE_SOUTHBOUND": f"unix:{folder}/c.sock",
@@ -128,7 +138,7 @@ class Process:
             "HEDDLE_OVSDB": f"unix:{folder}/none.sock",
         }
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "controller.runtime", *flags],
+            [sys.executable, *program, *flags],
             env={**inherited, **own, **environment},
             cwd=ROOT,
             stdin=stdin,
@@ -195,6 +205,45 @@ def test_wrong_settings_end_the_process_with_status_2(tmp_path: Path) -> None:
         assert "Traceback" not in said
 
 
+_FAILING_CORE = """
+import os, sys
+from runtime_fakes import FakeCore
+from controller.core.events import SwitchConnected
+from controller.runtime import process
+
+def fail(event):
+    raise ZeroDivisionError("of the core")
+
+process.make_core = lambda settings, plan: FakeCore(replies={SwitchConnected: fail})
+sys.exit(process.run(os.environ, {}, exit_with_parent=False))
+"""
+
+
+def test_exception_in_the_core_ends_the_process_with_status_1_and_names_the_event(tmp_path: Path) -> None:
+    async def agent() -> None:
+        link = await FakeAgent.connect(f"{tmp_path}/c.sock")
+        await link.hello()
+        await link.switch_up(0xAB, "the-session")
+        assert await link.closed_by_controller()
+
+    with Process(tmp_path, program=("-c", _FAILING_CORE), PYTHONPATH=str(Path(__file__).parent)) as controller:
+        controller.first_line()
+        asyncio.run(agent())
+        status, said = controller.ends()
+    assert status == 1
+    assert "an unexpected error ends the controller" in said
+    assert "SwitchConnected(dpid=171, session_id='the-session'" in said
+    assert "ZeroDivisionError: of the core" in said
+    assert not (tmp_path / "c.sock").exists()
+
+
+def test_json_log_is_one_object_a_line(tmp_path: Path) -> None:
+    with Process(tmp_path, "--log", "json") as controller:
+        line = json.loads(controller.first_line())
+    assert line["level"] == "info"
+    assert line["southbound"] == f"unix:{tmp_path}/c.sock"
+
+
 def test_taken_grpc_port_ends_the_process_with_status_2(tmp_path: Path) -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -206,3 +255,4 @@ def test_taken_grpc_port_ends_the_process_with_status_2(tmp_path: Path) -> None:
     assert f"port {port} is taken by" in said
     assert f"pid {os.getpid()}" in said
     assert "HEDDLE_GRPC" in said
+    assert len(said.splitlines()) == 1

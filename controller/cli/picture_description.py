@@ -1,0 +1,52 @@
+"""What a picture of a fabric shows, in plain values: switches, links with loads, hosts, a title."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class LinkState(StrEnum):
+    UP = "up"
+    ONE_WAY = "one-way"
+    DOWN = "down"
+
+
+@dataclass(frozen=True, slots=True)
+class PictureSwitch:
+    """`role` is "spine", "leaf" or anything else, which is drawn in a row of its own on top."""
+
+    name: str
+    role: str
+    connected: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PictureLink:
+    """A cable between two switches, by name. Loads are fractions of the link's rate, None where nothing is known.
+
+    A label is what is written at the port that sends; left empty, it is the load in percent.
+    """
+
+    a: str
+    b: str
+    a_to_b: float | None = None
+    b_to_a: float | None = None
+    a_to_b_label: str = ""
+    b_to_a_label: str = ""
+    state: LinkState = LinkState.UP
+
+
+@dataclass(frozen=True, slots=True)
+class PictureHost:
+    name: str
+    switch: str
+
+
+@dataclass(frozen=True, slots=True)
+class FabricPicture:
+    """What is to be drawn. `subtitle` empty: the fullest link is named there."""
+
+    title: str
+    switches: tuple[PictureSwitch, ...]
+    links: tuple[PictureLink, ...]
+    hosts: tuple[PictureHost, ...] = ()
+    subtitle: str = ""
