@@ -174,7 +174,7 @@ def background_and_queues(
             lab.classify(on=queues)
             with ExitStack() as stack:
                 for source, target, port in streams:
-                    stack.enter_context(Background(lab, source, target, lab.rate_of(source), udp_port=port))
+                    stack.enter_context(Background(lab, source, target, lab.rate_of(source), udp_source_port=port))
                 time.sleep(0.5)
                 times[queues] = run_job(lab, job, 1, 0, bound_s).completion_s
             say(f"with background, queues {'on' if queues else 'off'}: {times[queues]:.2f} s")
@@ -186,7 +186,7 @@ def background_and_queues(
 
 
 def _background_streams(lab: FabricLab, plan: object, busy: set[str]) -> tuple[list[tuple[str, str, int]], list[str]]:
-    """(source, target, UDP port) of two full-rate streams onto one planned uplink of each of two leaves."""
+    """(source, target, UDP source port) of two full-rate streams onto one planned uplink of each of two leaves."""
     hops = {}
     for flow in plan.flows:  # type: ignore[attr-defined]
         if flow.path:
@@ -204,13 +204,13 @@ def _background_streams(lab: FabricLab, plan: object, busy: set[str]) -> tuple[l
 
 
 def _port_over(lab: FabricLab, source: str, target: str, uplink: str) -> int:
-    """A UDP port for which the switch itself says that its hash takes this uplink."""
+    """A UDP source port for which the switch itself says that its hash takes this uplink."""
     start, end = lab.host(source), lab.host(target)
     said = ""
-    for port in range(UDP_PORT, UDP_PORT + 200):
+    for port in range(20_000, 20_200):
         flow = (
             f"udp,in_port={start.port},dl_src={start.mac},dl_dst={end.mac},nw_src={start.ipv4},nw_dst={end.ipv4},"
-            f"nw_ttl=64,udp_src={port},udp_dst={port}"
+            f"nw_ttl=64,udp_src={port},udp_dst={UDP_PORT}"
         )
         said = lab.ovs.appctl("ofproto/trace", "--names", start.switch, flow)
         taken = re.findall(r"^Datapath actions: .*?(\S+)$", said, re.MULTILINE)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from lab_checks import interface_name
 from lab_ovs import PrivateOvs
-from lab_queues import default_queues, qos_arguments
+from lab_queues import qos_arguments
 
 from controller.fabric.plan import FabricPlan, PlannedSwitch
 from controller.qos.classes import QosSettings
@@ -53,11 +53,11 @@ def send_one_frame(ovs: PrivateOvs, plan: FabricPlan) -> None:
 
 def lay_rates(ovs: PrivateOvs, plan: FabricPlan, settings: QosSettings) -> None:
     """Gives every switch port its rate and, when `settings` are enabled, one queue per traffic class."""
-    for name, ports in switch_ports(plan).items():
-        rates = {interface_name(name, port): rate for port, rate in ports.items()}
-        queues = {rate: default_queues(rate, settings) if settings.enabled else () for rate in rates.values()}
+    ports = switch_ports(plan)
+    for switch in plan.switches:
+        rates = {port: (interface_name(switch.name, port), rate) for port, rate in ports[switch.name].items()}
         if rates:
-            ovs.vsctl(*qos_arguments(rates, queues))
+            ovs.vsctl(*qos_arguments(switch.dpid, rates, settings))
 
 
 def connected_switches(ovs: PrivateOvs) -> frozenset[str]:

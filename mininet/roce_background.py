@@ -28,7 +28,8 @@ _PATIENCE_S = 30.0
 class Background:
     """UDP of `rate_bps` (on the wire) from one host to another until the block ends; a context manager.
 
-    `received_bytes` is what arrived at the sink's interface, headers included, and is known after the block.
+    `udp_source_port` 0 lets the system choose. `received_bytes` is what arrived at the sink's interface, headers
+    included, and is known after the block.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Background:
         rate_bps: int,
         *,
         udp_port: int = UDP_PORT,
+        udp_source_port: int = 0,
         size_bytes: int = 1400,
         dscp: int = 0,
     ) -> None:
@@ -46,7 +48,7 @@ class Background:
         self.received_bytes = 0
         self._commands = (
             self._command(hosts, target, "sink", address, udp_port),
-            self._command(hosts, source, "send", address, udp_port, rate_bps, size_bytes, dscp),
+            self._command(hosts, source, "send", address, udp_port, udp_source_port, rate_bps, size_bytes, dscp),
         )
         self._ends: list[subprocess.Popen[str]] = []
 
@@ -99,8 +101,9 @@ def _input_ended(timeout_s: float) -> bool:
     return bool(select.select([sys.stdin], [], [], timeout_s)[0])
 
 
-def _send(address: str, udp_port: int, rate_bps: int, size: int, dscp: int) -> None:
+def _send(address: str, udp_port: int, source_port: int, rate_bps: int, size: int, dscp: int) -> None:
     sending = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sending.bind(("", source_port))
     sending.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, dscp << 2)
     sending.connect((address, udp_port))
     sending.setblocking(False)
@@ -145,8 +148,8 @@ def main(arguments: Sequence[str]) -> None:
     if mode == "sink":
         _sink(address, int(udp_port))
     else:
-        rate, size, dscp = rest
-        _send(address, int(udp_port), int(rate), int(size), int(dscp))
+        source_port, rate, size, dscp = rest
+        _send(address, int(udp_port), int(source_port), int(rate), int(size), int(dscp))
 
 
 if __name__ == "__main__":

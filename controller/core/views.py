@@ -11,7 +11,7 @@ from controller.core.machine import Core
 from controller.core.planning import hosts_by_address, unit_id
 from controller.core.requests import find_host, unit_of
 from controller.core.state import JobState
-from controller.fabric.model import Path, PortRef
+from controller.fabric.model import Host, Path, PortRef
 from controller.jobs.collective import Flow
 from controller.placement.certificate import Certificate
 from controller.placement.explain import explain
@@ -141,8 +141,21 @@ def _endpoint(core: Core, ref: PortRef) -> EndpointView:
     return EndpointView(core.plan.name(ref.dpid), ref.dpid, ref.port_no, name)
 
 
-def _far_ends(core: Core) -> dict[PortRef, PortRef]:
-    return {end: link.other(end) for link in core.state.view.links for end in (link.a, link.b)}
+@dataclass(frozen=True, slots=True)
+class _Surroundings:
+    """What every flow's view looks up, made once for all of them."""
+
+    far: dict[PortRef, PortRef]
+    hosts: dict[str, Host]
+
+    @classmethod
+    def of(cls, core: Core) -> "_Surroundings":
+        far = {end: link.other(end) for link in core.state.view.links for end in (link.a, link.b)}
+        return cls(far, hosts_by_address(core.state))
+
+    def same_leaf(self, flow: Flow) -> bool:
+        source, destination = self.hosts.get(flow.src_address), self.hosts.get(flow.dst_address)
+        return source is not None and destination is not None and source.port.dpid == destination.port.dpid
 
 
 def _hops(core: Core, path: Path, far: dict[PortRef, PortRef]) -> tuple[HopView, ...]:
@@ -172,14 +185,18 @@ def topology(core: Core, now_s: float) -> TopologyView:
         )
         for link in view.links
     ]
-    links += [
-        LinkView(_endpoint(core, a), _endpoint(core, b), "one-way", 0, None, None, 0, 0)
-        for a, b in core.discovery.one_way_links(now_s)
-    ]
+    one_way = core.discovery.one_way_links(now_s)
+    links += [_unusable(core, a, b, "one-way") for a, b in one_way]
+    shown = {end for link in view.links for end in (link.a, link.b)} | {end for pair in one_way for end in pair}
+    links += [_unusable(core, a, b, "down") for a, b in core.plan.links if a not in shown and b not in shown]
     hosts = tuple(HostView(h.name, h.mac, h.addresses, _endpoint(core, h.port), h.capacity_bps) for h in view.hosts)
     in_sync = bool(switches) and all(s.in_sync for s in switches)
     alarms = (*core.state.alarms.values(), *core.state.view_problems)
     return TopologyView(switches, tuple(links), hosts, alarms, core.revision, in_sync)
+
+
+def _unusable(core: Core, a: PortRef, b: PortRef, state: str) -> LinkView:
+    return LinkView(_endpoint(core, a), _endpoint(core, b), state, core.plan.rate_bps.get(a, 0), None, None, 0, 0)
 
 
 def _switch(core: Core, dpid: int) -> SwitchView:
@@ -211,18 +228,18 @@ def plans(core: Core, job_id: str) -> tuple[PlanView, ...]:
     if job_id and job_id not in core.state.jobs:
         raise UnknownJob(f"no job {job_id!r} is announced")
     chosen = [core.state.jobs[job_id]] if job_id else [core.state.jobs[j] for j in sorted(core.state.jobs)]
-    far = _far_ends(core)
-    return tuple(_plan(core, job, far) for job in chosen)
+    about = _Surroundings.of(core)
+    return tuple(_plan(core, job, about) for job in chosen)
 
 
-def _plan(core: Core, job: JobState, far: dict[PortRef, PortRef]) -> PlanView:
-    flows = tuple(_flow(core, flow, far) for flow in job.flows)
+def _plan(core: Core, job: JobState, about: "_Surroundings") -> PlanView:
+    flows = tuple(_flow(core, flow, about) for flow in job.flows)
     states = {flow.state for flow in flows}
     state = "degraded" if "ecmp" in states else "placed" if "planned" in states else "local"
     return PlanView(job.collective.job_id, core.revision, certificate(core), flows, state, job.notes)
 
 
-def _flow(core: Core, flow: Flow, far: dict[PortRef, PortRef]) -> PlannedFlowView:
+def _flow(core: Core, flow: Flow, about: "_Surroundings") -> PlannedFlowView:
     unit = unit_of(flow)
     path = core.state.paths.get(unit, ())
     return PlannedFlowView(
@@ -234,15 +251,9 @@ def _flow(core: Core, flow: Flow, far: dict[PortRef, PortRef]) -> PlannedFlowVie
         flow.size_bytes,
         flow.queue_pairs,
         flow.udp_source_port,
-        _hops(core, path, far),
-        "planned" if path else ("local" if _same_leaf(core, flow) else "ecmp"),
+        _hops(core, path, about.far),
+        "planned" if path else ("local" if about.same_leaf(flow) else "ecmp"),
     )
-
-
-def _same_leaf(core: Core, flow: Flow) -> bool:
-    hosts = hosts_by_address(core.state)
-    source, destination = hosts.get(flow.src_address), hosts.get(flow.dst_address)
-    return source is not None and destination is not None and source.port.dpid == destination.port.dpid
 
 
 def explain_flow(core: Core, src: str, dst: str, udp_source_port: int) -> tuple[ExplainedFlowView, ...]:
@@ -261,17 +272,17 @@ def explain_flow(core: Core, src: str, dst: str, udp_source_port: int) -> tuple[
     ]
     if not found:
         raise UnknownFlow(f"no announced flow from {src} to {dst}: it would use ECMP; announce its collective first")
-    far = _far_ends(core)
-    return tuple(_explained(core, job, flow, far) for job, flow in found)
+    about = _Surroundings.of(core)
+    return tuple(_explained(core, job, flow, about) for job, flow in found)
 
 
-def _explained(core: Core, job: JobState, flow: Flow, far: dict[PortRef, PortRef]) -> ExplainedFlowView:
-    shown = _flow(core, flow, far)
+def _explained(core: Core, job: JobState, flow: Flow, about: _Surroundings) -> ExplainedFlowView:
+    shown = _flow(core, flow, about)
     candidates: Sequence[CandidateView] = ()
     if shown.state == "planned" and core.state.placement is not None:
         rows = explain(core.state.problem, core.state.placement, unit_id(unit_of(flow)))
         candidates = [
-            CandidateView(_hops(core, r.path, far), r.load_without_s, r.load_with_s, r.background_bps, r.chosen)
+            CandidateView(_hops(core, r.path, about.far), r.load_without_s, r.load_with_s, r.background_bps, r.chosen)
             for r in rows
         ]
     proof = certificate(core)

@@ -17,17 +17,21 @@ class PlanIndex:
     names: Mapping[int, str]
     roles: Mapping[int, Role]
     rate_bps: Mapping[PortRef, int]
+    links: tuple[tuple[PortRef, PortRef], ...]
 
     @classmethod
     def of(cls, plan: FabricPlan | None) -> "PlanIndex":
         if plan is None:
-            return cls({}, {}, {})
+            return cls({}, {}, {}, ())
         dpid = {s.name: s.dpid for s in plan.switches}
         rates = {PortRef(dpid[h.switch], h.port): h.rate_bps for h in plan.hosts}
+        links = []
         for link in plan.links:
-            rates[PortRef(dpid[link.a], link.a_port)] = link.rate_bps
-            rates[PortRef(dpid[link.b], link.b_port)] = link.rate_bps
-        return cls({s.dpid: s.name for s in plan.switches}, {s.dpid: s.role for s in plan.switches}, rates)
+            ends = sorted((PortRef(dpid[link.a], link.a_port), PortRef(dpid[link.b], link.b_port)))
+            rates |= dict.fromkeys(ends, link.rate_bps)
+            links.append((ends[0], ends[1]))
+        names, meant = {s.dpid: s.name for s in plan.switches}, {s.dpid: s.role for s in plan.switches}
+        return cls(names, meant, rates, tuple(links))
 
     def name(self, dpid: int) -> str:
         return self.names.get(dpid) or f"s{dpid:x}"

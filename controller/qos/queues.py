@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from controller.qos.classes import QosSettings
 
+# Open vSwitch takes no less as a minimum rate.
+SMALLEST_RATE_BPS = 12_000
+
 
 @dataclass(frozen=True, slots=True)
 class Queue:
@@ -27,7 +30,7 @@ class PortQueues:
 def port_queues(port_no: int, rate_bps: int, settings: QosSettings) -> PortQueues:
     """One queue per class, each guaranteed its share of the port and free to borrow all of it."""
     queues = tuple(
-        Queue(c.queue_id, max(1, int(rate_bps * c.share)), rate_bps, c.priority)
+        Queue(c.queue_id, max(SMALLEST_RATE_BPS, int(rate_bps * c.share)), rate_bps, c.priority)
         for c in sorted(settings.classes, key=lambda c: c.queue_id)
     )
     return PortQueues(port_no, rate_bps, queues)

@@ -18,7 +18,7 @@ from lab_checks import check_plan
 from lab_filters import ClassMap, missing_lines, parse_port
 from lab_hosts import gratuitous_arp
 from lab_namespace import LabError
-from lab_queues import default_queues, qos_arguments
+from lab_queues import qos_arguments
 
 from controller.fabric.model import Role
 from controller.fabric.plan import FabricPlan, PlannedHost, PlannedLink, PlannedSwitch
@@ -127,12 +127,12 @@ def test_unclassified_means_network_control_only() -> None:
 
 @given(st.integers(1, 400_000_000_000))
 def test_rates_are_whole_numbers_and_at_least_the_smallest(rate: int) -> None:
-    queues = default_queues(rate, QUEUES)
-    arguments = qos_arguments({"p1": rate}, {rate: queues})
+    arguments = qos_arguments(0x101, {1: ("p1", rate)}, QUEUES)
     values = [a.partition("=")[2] for a in arguments if "-rate=" in a]
-    assert values
+    assert len(values) == 1 + 2 * len(QUEUES.classes)
     assert all(value.isdigit() for value in values)
-    assert all(q.min_rate_bps >= 12_000 for q in queues)
+    smallest = [int(a.partition("=")[2]) for a in arguments if "min-rate=" in a]
+    assert min(smallest) >= 12_000
 
 
 @given(st.text(min_size=1, max_size=20))

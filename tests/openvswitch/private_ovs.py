@@ -71,6 +71,7 @@ class PrivateOvs:
     def __init__(self) -> None:
         self.run_dir = Path(tempfile.mkdtemp(prefix="ovs-"))
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._veths: list[str] = []
 
     def __enter__(self) -> "PrivateOvs":
         try:
@@ -131,6 +132,7 @@ class PrivateOvs:
     def add_veth(self, bridge: str, port: str, number: int, peer: str) -> None:
         """A veth pair: `port` in `bridge` as OpenFlow port `number`, `peer` outside, both up."""
         subprocess.run(["ip", "link", "add", port, "type", "veth", "peer", "name", peer], check=True)
+        self._veths.append(port)
         for interface in (port, peer):
             subprocess.run(["ip", "link", "set", interface, "up"], check=True)
         self.vsctl("add-port", bridge, port, "--", "set", "interface", port, f"ofport_request={number}")
@@ -149,6 +151,9 @@ class PrivateOvs:
             process.kill()  # Gentler ends take a second each and leave nothing more behind in a private folder.
             process.wait()
         self._processes.clear()
+        for veth in self._veths:
+            subprocess.run(["ip", "link", "delete", veth], check=False, capture_output=True)
+        self._veths.clear()
         shutil.rmtree(self.run_dir, ignore_errors=True)
 
     def _start(self) -> None:

@@ -324,3 +324,14 @@ def test_a_switch_that_never_answers_holds_nobody_up() -> None:
     assert isinstance(answer, Accepted)
     assert any(isinstance(c, ReadTables) for _, c in network.record.commands)
     assert core.state.switches[leaf(1)].ready
+
+
+def test_a_planned_link_that_is_cut_is_shown_as_down() -> None:
+    of = plan()
+    core, network = settled(of)
+    network.cut(network.cable("leaf1", "spine2"))
+    network.run_until_quiet(30)
+    shown = views.topology(core, network.now_s)
+    down = [(link.a.switch, link.b.switch) for link in shown.links if link.state == "down"]
+    assert down == [("leaf1", "spine2")]
+    assert len(shown.links) == len(of.links)
