@@ -114,7 +114,7 @@ def _with_heddle(
     say(f"cut {failover.link} under way: {failover.completion_s:.2f} s")
     controller.wait_for(len(lab.plan.links), len(lab.plan.hosts))
     controller.withdraw(_JOB)
-    return planned, failover, background_and_queues(lab, controller, 2 * job.size_bytes, bound_of, say)
+    return planned, failover, background_and_queues(lab, controller, job.size_bytes, bound_of, say)
 
 
 def _check_pings(lab: FabricLab) -> None:

@@ -70,10 +70,15 @@ def show(console: Console, result: Mapping[str, Any]) -> None:
         )
     if result["qos"]:
         q = result["qos"]
+        without = (
+            f"{q['without_queues_s']:.2f} s without"
+            if q["without_queues_s"]
+            else f"not finished without: {q['without_queues_delivered']:.0%} had arrived after "
+            f"{q['without_queues_limit_s']:.1f} s"
+        )
         console.print(
-            f"Background of {q['background']}: {q['with_queues_s']:.2f} s with queues, "
-            f"{q['without_queues_s']:.2f} s without, {q['idle_s']:.2f} s alone (bound {q['bound_s']:.2f} s). "
-            f"Served by {q['mechanism']}."
+            f"Background of {q['background']}: {q['with_queues_s']:.2f} s with queues, {without}, "
+            f"{q['idle_s']:.2f} s alone (bound {q['bound_s']:.2f} s). Served by {q['mechanism']}."
         )
 
 

@@ -88,7 +88,7 @@ class Core:
             case TablesRead():
                 return self.reconciler.take_tables(event, now_s)
             case PortStatisticsRead():
-                self.rates.take(event.dpid, event.counters, now_s)
+                self.rates.take(event.dpid, event.counters, now_s, self.state.problem.capacity_bps)
                 return []
             case PortChanged():
                 return self._port_changed(event, now_s)
@@ -192,7 +192,11 @@ class Core:
         if self.reconciler.refused:
             refused = {rule.match for rule in self.reconciler.refused}
             self.reconciler.refused.clear()
-            self.state.refused_units |= planning.units_with_matches(self.state, refused)
+            if event.dpid not in self.state.full:
+                # Ways back are a comfort: they make room before any flow has to give up its path.
+                self.state.full.add(event.dpid)
+            else:
+                self.state.refused_units |= planning.units_with_matches(self.state, refused)
             self._jobs_changed(now_s)
         return commands
 

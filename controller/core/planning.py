@@ -86,12 +86,30 @@ def _host_load_s(units: Iterable[UnitLoad]) -> float:
 
 
 def steered_flows(state: State) -> list[SteeredFlow]:
-    """What compilation needs; the owner is the first job, by name, that uses the unit."""
+    """What compilation needs: every unit's path, and the way back for its acknowledgements.
+
+    RDMA acknowledges to the same UDP port pair with the addresses exchanged. Hashed, several such streams may meet on
+    a link that a data flow fills; on the reverse of its own path each finds as much room as it leaves elsewhere. A
+    unit that carries data of its own keeps its own path. The owner is the first job, by name, that uses the unit.
+    """
+    far = {end: link.other(end) for link in state.view.links for end in (link.a, link.b)}
     owner: dict[Unit, str] = {}
     for job_id in sorted(state.jobs):
         for flow in state.jobs[job_id].flows:
             owner.setdefault((flow.src_address, flow.dst_address, flow.udp_source_port), job_id)
-    return [SteeredFlow(unit[0], unit[1], unit[2], path, owner[unit]) for unit, path in sorted(state.paths.items())]
+    result = []
+    for unit, path in sorted(state.paths.items()):
+        result.append(SteeredFlow(*unit, path, owner[unit]))
+        back = reverse_unit(unit)
+        wanted = back not in state.paths and all(hop in far for hop in path)
+        if wanted and state.full.isdisjoint(far[hop].dpid for hop in path):
+            result.append(SteeredFlow(*back, tuple(far[hop] for hop in reversed(path)), owner[unit]))
+    return result
+
+
+def reverse_unit(unit: Unit) -> Unit:
+    source, destination, port = unit
+    return (destination, source, port)
 
 
 def units_with_matches(state: State, matches: Iterable[Match]) -> set[Unit]:

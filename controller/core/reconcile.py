@@ -14,7 +14,7 @@ from controller.core.events import BatchAnswered, BatchStatus, TablesRead
 from controller.core.state import InFlight, State, SwitchState
 from controller.fabric.model import Role
 from controller.pipeline.diff import ActualTables, Stage, guard_only, is_steering, stages
-from controller.pipeline.rules import AddRule, Barrier, Modification, Rule, SwitchTables
+from controller.pipeline.rules import AddRule, Barrier, DeleteRule, Modification, Rule, SwitchTables
 
 _READ_TIMEOUT_S = 10.0
 _READ_AGAIN_S = 0.5
@@ -115,6 +115,10 @@ class Reconciler:
         known = self.state.view.switches.get(dpid)
         at_leaf = known is not None and known.role == Role.LEAF
         found = stages(desired, actual, lambda rule: at_leaf and is_steering(rule))
+        superfluous = tuple(m for m in found.get(Stage.REMOVE, ()) if isinstance(m, DeleteRule) and is_steering(m.rule))
+        if dpid in self.state.full and superfluous:
+            # Room first: what goes is only steering, and routing below it delivers.
+            return {Stage.PREPARE: superfluous}
         return guard_only(found) if held else found
 
     def _send(self, switch: SwitchState, modifications: tuple[Modification, ...], now_s: float) -> SendBatch:

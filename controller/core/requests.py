@@ -60,6 +60,7 @@ def withdraw(state: State, event: CollectiveWithdrawn) -> tuple[bool, list[Comma
     if event.job_id not in state.jobs:
         return False, [Refused(event.request_id, Failure.NOT_FOUND, (f"job_id: no job {event.job_id!r} is announced",))]
     del state.jobs[event.job_id]
+    state.full.clear()
     state.revision += 1
     state.waiters.append(Waiter(event.request_id, event.job_id, state.changes_sent))
     return True, []

@@ -81,6 +81,8 @@ class State:
     paths: dict[Unit, Path] = field(default_factory=dict)
     # Units whose rules a switch refused: they use ECMP until their jobs change.
     refused_units: set[Unit] = field(default_factory=set)
+    # Switches that refused a steering rule: they hold no ways back, until a job ends.
+    full: set[int] = field(default_factory=set)
     problem: Problem = field(default_factory=lambda: Problem((), {}, {}))
     placement: Placement | None = None
     desired: Mapping[int, SwitchTables] = field(default_factory=dict)
