@@ -66,7 +66,8 @@ def show(console: Console, result: Mapping[str, Any]) -> None:
             f"Uplink {f['link']} cut under way: completed in {f['completion_s']:.2f} s. The flow on it paused "
             f"{f['gap_s'] * 1000:.0f} ms, {f['gap_packets']} packets at full rate (longest pause before the cut: "
             f"{f['usual_gap_s'] * 1000:.0f} ms); {f['retransmissions']} packets were sent again, "
-            f"{f['flows_moved']} flows have a new path."
+            f"{f['flows_moved']} flows have a new path. (The pause includes the sender's own timer: what was queued "
+            f"on the dead link is sent again after 200 ms.)"
         )
     if result["qos"]:
         q = result["qos"]
@@ -84,9 +85,12 @@ def show(console: Console, result: Mapping[str, Any]) -> None:
 
 def _comparison(result: Mapping[str, Any]) -> Table:
     fabric = result["fabric"]
-    table = Table(title=f"Ring all-reduce, {fabric['ranks']} ranks, on {fabric['shape']} ({fabric['source']})")
+    table = Table(
+        title=f"Ring all-reduce of {fabric['size_bytes']:,} bytes, {fabric['ranks']} ranks, {fabric['shape']}",
+        caption=f"{fabric['source']}; max/mean is the fullest leaf uplink over the mean of all",
+    )
     table.add_column("strategy")
-    for column in ("completion, mean", "worst", "x bound, mean", "worst", "max/mean uplink load", "worst", "seeds"):
+    for column in ("time", "worst", "x bound", "worst", "max/mean", "worst", "seeds"):
         table.add_column(column, justify="right")
     for name, s in result["strategies"].items():
         times, ratios = s["completion_s"], s["max_over_mean"]
@@ -104,7 +108,7 @@ def _comparison(result: Mapping[str, Any]) -> Table:
 
 
 def _uplinks(result: Mapping[str, Any]) -> Table:
-    table = Table(title="Load of each leaf's uplinks, flows' worth of bytes, in the slowest run of each strategy")
+    table = Table(title="Load of each leaf's uplinks, in flows, in the slowest run of each strategy", padding=(0, 0))
     table.add_column("strategy")
     chosen = {}
     for name, s in result["strategies"].items():
@@ -115,7 +119,7 @@ def _uplinks(result: Mapping[str, Any]) -> Table:
     for uplink in first:
         leaves.setdefault(uplink.partition("-")[0], []).append(uplink)
     for leaf in leaves:
-        table.add_column(leaf, justify="right")
+        table.add_column(leaf, justify="right", no_wrap=True)
     unit = result["fabric"]["flow_bytes"]
     for name, load in chosen.items():
         table.add_row(name, *(" ".join(f"{load[u] / unit:.1f}" for u in uplinks) for uplinks in leaves.values()))
