@@ -17,6 +17,7 @@ from apps.port_owner import listener
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 30.0
 
+
 class RyuApp:
     """`ryu-manager apps/NAME.py` as a child, with its output in a file."""
 
