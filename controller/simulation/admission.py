@@ -7,6 +7,7 @@ modification does to the tables once it is taken is decided in `switches`.
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from controller.pipeline.packet import ETH_ARP, ETH_IPV4, ETH_IPV6, IP_ICMP, IP_ICMPV6, IP_TCP, IP_UDP
 from controller.pipeline.rules import (
     OFPP_ANY,
     DecrementTtl,
@@ -19,7 +20,6 @@ from controller.pipeline.rules import (
     SetTtl,
     ToGroup,
 )
-from controller.simulation.packet import ETH_ARP, ETH_IPV4, ETH_IPV6, IP_ICMP, IP_ICMPV6, IP_TCP, IP_UDP
 
 BAD_MASK = "OFPET_BAD_MATCH/OFPBMC_BAD_MASK"
 BAD_PREREQUISITE = "OFPET_BAD_MATCH/OFPBMC_BAD_PREREQ"

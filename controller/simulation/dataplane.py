@@ -7,12 +7,12 @@ from random import Random
 from controller.core.commands import SendPacket
 from controller.core.events import PacketReceived
 from controller.fabric.model import PortRef
+from controller.pipeline.forwarding import Outcome
+from controller.pipeline.packet import Packet
 from controller.pipeline.rules import OFPP_CONTROLLER
 from controller.simulation.agenda import Agenda
 from controller.simulation.cables import End
-from controller.simulation.forwarding import Outcome
 from controller.simulation.frame import TruncatedFrameError, decode, encode
-from controller.simulation.packet import Packet
 from controller.simulation.switches import ModelSwitch
 from controller.simulation.timing import Timing
 from controller.simulation.wiring import Wiring

@@ -8,7 +8,7 @@ fragments and a second VLAN tag are not looked into. Checksums (RFC 791, 768, 92
 import struct
 from collections.abc import Mapping
 
-from controller.simulation.packet import (
+from controller.pipeline.packet import (
     ETH_ARP,
     ETH_IPV4,
     ETH_IPV6,

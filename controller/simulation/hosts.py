@@ -4,7 +4,7 @@ from collections import deque
 
 from controller.fabric.model import PortRef
 from controller.fabric.plan import PlannedHost
-from controller.simulation.packet import (
+from controller.pipeline.packet import (
     ARP_REPLY,
     ARP_REQUEST,
     BROADCAST_MAC,

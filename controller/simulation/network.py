@@ -27,6 +27,7 @@ from controller.core.events import (
 )
 from controller.fabric.model import PortRef
 from controller.fabric.plan import FabricPlan
+from controller.pipeline.packet import Packet
 from controller.pipeline.rules import Modification
 from controller.qos.queues import PortQueues
 from controller.simulation.admission import Limits
@@ -34,7 +35,6 @@ from controller.simulation.cables import Cable
 from controller.simulation.dataplane import DataPlane
 from controller.simulation.driver import Core, CoreDriver
 from controller.simulation.hosts import ModelHost
-from controller.simulation.packet import Packet
 from controller.simulation.session import Session, Surroundings
 from controller.simulation.switches import ModelSwitch
 from controller.simulation.timing import Timing

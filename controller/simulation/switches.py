@@ -1,6 +1,6 @@
 """A model switch: ports, tables, groups and meters that change by modifications and forward packets.
 
-It decides how modifications change its tables. What a packet does in them is decided in `forwarding`, which
+It decides how modifications change its tables. What a packet does in them is decided in `pipeline.forwarding`, which
 modifications are refused in `admission`, and when anything happens in `network`.
 """
 
@@ -9,6 +9,9 @@ from dataclasses import dataclass, replace
 
 from controller.core.events import PortCounters, Refusal
 from controller.fabric.model import Port
+from controller.pipeline.flow_table import Entry, FlowTable
+from controller.pipeline.forwarding import Outcome, forward, send_out
+from controller.pipeline.packet import Packet
 from controller.pipeline.rules import (
     AddGroup,
     AddMeter,
@@ -29,10 +32,7 @@ from controller.pipeline.rules import (
 )
 from controller.simulation import admission
 from controller.simulation.admission import Limits
-from controller.simulation.flow_table import Entry, FlowTable
-from controller.simulation.forwarding import Outcome, forward, send_out
 from controller.simulation.meters import TokenBucket
-from controller.simulation.packet import Packet
 
 
 @dataclass(slots=True)

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from controller.fabric.model import PortRef
+from controller.pipeline.forwarding import Punt
+from controller.pipeline.packet import Packet, udp
 from controller.pipeline.rules import Rule
 from controller.simulation.cables import End
 from controller.simulation.dataplane import HOP_LIMIT
-from controller.simulation.forwarding import Punt
 from controller.simulation.hosts import ModelHost
 from controller.simulation.network import ModelNetwork
-from controller.simulation.packet import Packet, udp
 
 
 @dataclass(frozen=True, slots=True)

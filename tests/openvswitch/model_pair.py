@@ -13,6 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from controller.fabric.model import Port, PortRef
+from controller.pipeline.packet import (
+    Packet,
+)
 from controller.pipeline.rules import (
     AddGroup,
     AddMeter,
@@ -20,9 +23,6 @@ from controller.pipeline.rules import (
     Group,
     Meter,
     Rule,
-)
-from controller.simulation.packet import (
-    Packet,
 )
 from controller.simulation.switches import ModelSwitch
 from tests.openvswitch.ofctl_text import flow_text, group_text, meter_text, rule_text

@@ -2,6 +2,22 @@
 
 from random import Random
 
+from controller.pipeline.packet import (
+    ARP_REQUEST,
+    BROADCAST_MAC,
+    ETH_ARP,
+    ETH_IPV4,
+    ETH_IPV6,
+    ETH_LLDP,
+    IP_UDP,
+    VLAN_PRESENT,
+    Packet,
+    arp,
+    icmp_echo,
+    ip_value,
+    tcp,
+    udp,
+)
 from controller.pipeline.rules import (
     OFPP_CONTROLLER,
     WHOLE_PACKET,
@@ -20,22 +36,6 @@ from controller.pipeline.rules import (
     SetTtl,
     ToGroup,
     match,
-)
-from controller.simulation.packet import (
-    ARP_REQUEST,
-    BROADCAST_MAC,
-    ETH_ARP,
-    ETH_IPV4,
-    ETH_IPV6,
-    ETH_LLDP,
-    IP_UDP,
-    VLAN_PRESENT,
-    Packet,
-    arp,
-    icmp_echo,
-    ip_value,
-    tcp,
-    udp,
 )
 from tests.openvswitch.model_pair import PORTS
 

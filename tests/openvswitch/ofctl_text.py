@@ -2,6 +2,7 @@
 
 from ipaddress import IPv4Address, IPv6Address
 
+from controller.pipeline.packet import VLAN_PRESENT, Packet, mac_text
 from controller.pipeline.rules import (
     OFPP_ANY,
     OFPP_CONTROLLER,
@@ -21,7 +22,6 @@ from controller.pipeline.rules import (
     SetTtl,
     ToGroup,
 )
-from controller.simulation.packet import VLAN_PRESENT, Packet, mac_text
 
 # By NX_HASH_FIELDS_* number.
 HASH_FIELDS = (

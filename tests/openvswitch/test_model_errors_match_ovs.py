@@ -10,6 +10,7 @@ from ryu.ofproto import ofproto_protocol
 from ryu.ofproto import ofproto_v1_3 as openflow
 from ryu.ofproto import ofproto_v1_3_parser as openflow_parser
 
+from controller.pipeline.packet import ETH_ARP, ETH_IPV4, ETH_IPV6, IP_ICMP, IP_TCP, IP_UDP, VLAN_PRESENT
 from controller.pipeline.rules import (
     OFPP_ANY,
     AddGroup,
@@ -34,7 +35,6 @@ from controller.pipeline.rules import (
     ToGroup,
     match,
 )
-from controller.simulation.packet import ETH_ARP, ETH_IPV4, ETH_IPV6, IP_ICMP, IP_TCP, IP_UDP, VLAN_PRESENT
 from tests.openvswitch.model_pair import BRIDGE, DummyOvs, Pair, dummy_ovs
 from tests.openvswitch.ofctl_text import delete_text, group_text, meter_text, rule_text
 from tests.openvswitch.private_ovs import needs_ovs

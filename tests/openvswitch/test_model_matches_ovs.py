@@ -13,16 +13,16 @@ from ryu.ofproto import ofproto_protocol
 from ryu.ofproto import ofproto_v1_3 as openflow
 from ryu.ofproto import ofproto_v1_3_parser as openflow_parser
 
+from controller.pipeline.packet import (
+    ETH_IPV4,
+    ip_value,
+)
 from controller.pipeline.rules import (
     Bundle,
     Output,
     Rule,
     ToGroup,
     match,
-)
-from controller.simulation.packet import (
-    ETH_IPV4,
-    ip_value,
 )
 from tests.openvswitch.model_pair import PORTS, DummyOvs, Pair, dummy_ovs
 from tests.openvswitch.model_pipelines import DOWN_PORT, V4, RandomPipeline, fabric_like, some_packet

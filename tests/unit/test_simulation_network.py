@@ -22,6 +22,15 @@ from controller.core.events import (
 )
 from controller.fabric.model import PortRef
 from controller.fabric.plan import FabricPlan
+from controller.pipeline.packet import (
+    ARP_REQUEST,
+    ETH_ARP,
+    ETH_IPV4,
+    ETH_LLDP,
+    Packet,
+    arp,
+    ip_value,
+)
 from controller.pipeline.rules import (
     OFPP_CONTROLLER,
     WHOLE_PACKET,
@@ -41,15 +50,6 @@ from controller.pipeline.rules import (
 from controller.simulation.driver import NotQuietError, StuckClockError
 from controller.simulation.frame import decode, encode
 from controller.simulation.network import ModelNetwork
-from controller.simulation.packet import (
-    ARP_REQUEST,
-    ETH_ARP,
-    ETH_IPV4,
-    ETH_LLDP,
-    Packet,
-    arp,
-    ip_value,
-)
 from controller.simulation.timing import Timing
 from controller.simulation.walk import check_delivery, roce_probes
 

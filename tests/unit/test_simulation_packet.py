@@ -8,8 +8,7 @@ from scapy.layers.inet6 import ICMPv6EchoRequest, IPv6
 from scapy.layers.l2 import ARP, Dot1Q, Ether
 from scapy.packet import Raw
 
-from controller.simulation.frame import TruncatedFrameError, decode, encode
-from controller.simulation.packet import (
+from controller.pipeline.packet import (
     ARP_REPLY,
     ETH_LLDP,
     VLAN_PRESENT,
@@ -22,6 +21,7 @@ from controller.simulation.packet import (
     tcp,
     udp,
 )
+from controller.simulation.frame import TruncatedFrameError, decode, encode
 
 V4 = ("10.0.1.1", "10.0.2.9", "02:00:00:00:01:01", "02:00:00:00:02:09")
 V6 = ("fd00::1:1", "fd00::2:9", *V4[2:])

@@ -6,6 +6,8 @@ import pytest
 
 from controller.core.events import Refusal
 from controller.fabric.model import Port, PortRef
+from controller.pipeline.forwarding import OFPP_IN_PORT, OFPP_TABLE
+from controller.pipeline.packet import ETH_IPV4, Packet, udp
 from controller.pipeline.rules import (
     OFPP_CONTROLLER,
     AddGroup,
@@ -31,8 +33,6 @@ from controller.pipeline.rules import (
     match,
 )
 from controller.simulation.admission import Limits
-from controller.simulation.forwarding import OFPP_IN_PORT, OFPP_TABLE
-from controller.simulation.packet import ETH_IPV4, Packet, udp
 from controller.simulation.switches import ModelSwitch
 
 ALL = match()

@@ -6,6 +6,7 @@ from test_simulation_network import TinyCore, routes
 
 from controller.core.commands import SendBatch
 from controller.fabric.plan import FabricPlan
+from controller.pipeline.packet import ETH_IPV4, ip_value
 from controller.pipeline.rules import (
     OFPP_CONTROLLER,
     AddRule,
@@ -19,7 +20,6 @@ from controller.pipeline.rules import (
     match,
 )
 from controller.simulation.network import ModelNetwork
-from controller.simulation.packet import ETH_IPV4, ip_value
 from controller.simulation.walk import Reachability, Wrong, check_delivery, roce_probes, walk
 from controller.simulation.watch import DeliveryWatch
 

@@ -11,9 +11,9 @@ from controller.core.machine import Core
 from controller.core.settings import CoreSettings
 from controller.fabric.plan import FabricPlan
 from controller.jobs.collective import Algorithm, Collective, Operation
+from controller.pipeline.packet import udp
 from controller.simulation.admission import Limits
 from controller.simulation.network import ModelNetwork
-from controller.simulation.packet import udp
 from controller.simulation.walk import check_delivery, walk
 from controller.simulation.watch import DeliveryWatch
 

@@ -14,6 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from controller.pipeline.flow_table import Entry
+from controller.pipeline.hashing import HASH_SYMMETRIC_L3L4_UDP, flow_hash, stable_hash
+from controller.pipeline.packet import Packet
 from controller.pipeline.rules import (
     OFPP_ANY,
     OFPP_CONTROLLER,
@@ -30,9 +33,6 @@ from controller.pipeline.rules import (
     SetTtl,
     ToGroup,
 )
-from controller.simulation.flow_table import Entry
-from controller.simulation.hashing import HASH_SYMMETRIC_L3L4_UDP, flow_hash, stable_hash
-from controller.simulation.packet import Packet
 
 OFPP_IN_PORT = 0xFFFFFFF8
 OFPP_TABLE = 0xFFFFFFF9

@@ -2,7 +2,7 @@
 
 Tuple-space search, as in Open vSwitch's classifier (Srinivasan et al., SIGCOMM 1999): rules that look at the same bits
 of the same fields share one hash map, so a lookup costs one probe per distinct mask, not one comparison per rule.
-Matching looks at fields only; whether a rule is well-formed is decided in `admission`.
+Matching looks at fields only; whether a rule is well-formed is decided in `tables`.
 """
 
 from collections.abc import Iterator, Mapping

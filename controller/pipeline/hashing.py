@@ -1,4 +1,4 @@
-"""The hashes by which model switches spread flows: the same on every machine and in every run.
+"""The hashes by which modelled switches spread flows: the same on every machine and in every run.
 
 Which header fields count follows Open vSwitch (`enum nx_hash_fields` of nicira-ext.h); the hash itself is our own, so
 a model and a real switch agree on the set of members a flow may take, not on the member.

@@ -5,8 +5,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.pipeline.flow_table import FlowTable
 from controller.pipeline.rules import FIELD_BITS, Match, Output, Rule, match
-from controller.simulation.flow_table import FlowTable
 
 FIELDS = ("in_port", "eth_type", "ipv4_dst", "udp_src", "vlan_vid")
 # Few values and masks, so that rules overlap and packets hit.
