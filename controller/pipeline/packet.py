@@ -1,8 +1,8 @@
 """A packet as a value: its header fields by name and its payload.
 
-This module decides which header fields a packet has; how they lie on the wire is decided in `simulation.frame`. Names are those
-of OpenFlow 1.3 (OXM), lower case, as in `controller.pipeline.rules.FIELD_BITS`. Four more are needed that OXM has no
-name for: `ip_ttl` (IPv6: hop limit), `ipv4_id`, `ipv4_frag` (flags and offset, 16 bits) and `ipv6_flabel`.
+This module decides which header fields a packet has; how they lie on the wire is decided in `simulation.frame`. Names
+are those of OpenFlow 1.3 (OXM), lower case, as in `controller.pipeline.rules.FIELD_BITS`. Four more are needed that OXM
+has no name for: `ip_ttl` (IPv6: hop limit), `ipv4_id`, `ipv4_frag` (flags and offset, 16 bits) and `ipv6_flabel`.
 """
 
 from collections.abc import Mapping

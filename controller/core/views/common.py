@@ -1,0 +1,76 @@
+"""What several views share: ends of links, hops of paths, hosts by name, and the ways to ask for what is not there."""
+
+from dataclasses import dataclass
+
+from controller.core.machine import Core
+from controller.core.planning import hosts_by_address
+from controller.fabric.model import Host, Path, PortRef
+from controller.jobs.collective import Flow
+from controller.placement.certificate import Certificate
+
+
+class UnknownJob(Exception):
+    """str() says which."""
+
+
+class UnknownHost(Exception):
+    """str() says which."""
+
+
+class UnknownFlow(Exception):
+    """str() says which, and what would make it known."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointView:
+    switch: str
+    dpid: int
+    port_no: int
+    port_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class HopView:
+    switch: str
+    dpid: int
+    port_no: int
+    port_name: str
+    to: str
+
+
+def endpoint(core: Core, ref: PortRef) -> EndpointView:
+    known = core.discovery.ports.get(ref)
+    name = known.port.name if known else str(ref.port_no)
+    return EndpointView(core.plan.name(ref.dpid), ref.dpid, ref.port_no, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What every flow's view looks up, made once for all of them."""
+
+    far: dict[PortRef, PortRef]
+    hosts: dict[str, Host]
+
+    @classmethod
+    def of(cls, core: Core) -> "Surroundings":
+        far = {end: link.other(end) for link in core.state.view.links for end in (link.a, link.b)}
+        return cls(far, hosts_by_address(core.state))
+
+    def same_leaf(self, flow: Flow) -> bool:
+        source, destination = self.hosts.get(flow.src_address), self.hosts.get(flow.dst_address)
+        return source is not None and destination is not None and source.port.dpid == destination.port.dpid
+
+
+def hops(core: Core, path: Path, far: dict[PortRef, PortRef]) -> tuple[HopView, ...]:
+    found = []
+    for ref in path:
+        end = endpoint(core, ref)
+        there = core.plan.name(far[ref].dpid) if ref in far else "?"
+        found.append(HopView(end.switch, end.dpid, end.port_no, end.port_name, there))
+    return tuple(found)
+
+
+def certificate(core: Core) -> Certificate:
+    """Of everything placed at present."""
+    placed = core.state.placement
+    return placed.certificate if placed else Certificate(0.0, 0.0, 0.0, "nothing-to-place", True, 0.0)

@@ -1,0 +1,105 @@
+"""The fabric as it is: switches, links with their rates, hosts, alarms."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from controller.core.machine import Core
+from controller.core.views.common import EndpointView, endpoint
+from controller.fabric.model import PortRef
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchView:
+    dpid: int
+    name: str
+    role: str
+    connected: bool
+    in_sync: bool
+    rules: int
+    groups: int
+    foreign_rules: int
+    peer_address: str
+    software: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkView:
+    """Rates are None when unknown."""
+
+    a: EndpointView
+    b: EndpointView
+    state: str
+    capacity_bps: int
+    a_to_b_bps: float | None
+    b_to_a_bps: float | None
+    a_to_b_flows: int
+    b_to_a_flows: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostView:
+    name: str
+    mac: str
+    addresses: tuple[str, ...]
+    port: EndpointView
+    capacity_bps: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyView:
+    switches: tuple[SwitchView, ...]
+    links: tuple[LinkView, ...]
+    hosts: tuple[HostView, ...]
+    alarms: tuple[str, ...]
+    revision: int
+    in_sync: bool
+
+
+def topology(core: Core, now_s: float) -> TopologyView:
+    """Everything that is connected or was, with measured rates."""
+    view = core.state.view
+    switches = tuple(_switch(core, dpid) for dpid in sorted(view.switches))
+    flows = Counter(hop for path in core.state.paths.values() for hop in path)
+    links = [
+        LinkView(
+            endpoint(core, link.a),
+            endpoint(core, link.b),
+            "up",
+            link.capacity_bps,
+            core.rates.rate_bps(link.a),
+            core.rates.rate_bps(link.b),
+            flows[link.a],
+            flows[link.b],
+        )
+        for link in view.links
+    ]
+    one_way = core.discovery.one_way_links(now_s)
+    links += [_unusable(core, a, b, "one-way") for a, b in one_way]
+    shown = {end for link in view.links for end in (link.a, link.b)} | {end for pair in one_way for end in pair}
+    links += [_unusable(core, a, b, "down") for a, b in core.plan.links if a not in shown and b not in shown]
+    hosts = tuple(HostView(h.name, h.mac, h.addresses, endpoint(core, h.port), h.capacity_bps) for h in view.hosts)
+    in_sync = bool(switches) and all(s.in_sync for s in switches)
+    alarms = (*core.state.alarms.values(), *core.state.view_problems)
+    return TopologyView(switches, tuple(links), hosts, alarms, core.revision, in_sync)
+
+
+def _unusable(core: Core, a: PortRef, b: PortRef, state: str) -> LinkView:
+    return LinkView(endpoint(core, a), endpoint(core, b), state, core.plan.rate_bps.get(a, 0), None, None, 0, 0)
+
+
+def _switch(core: Core, dpid: int) -> SwitchView:
+    switch, known = core.state.switches[dpid], core.state.view.switches[dpid]
+    actual = switch.actual
+    foreign = len(actual.foreign_rules()) if actual else 0
+    return SwitchView(
+        dpid=dpid,
+        name=known.name,
+        role=known.role.value,
+        connected=switch.session_id is not None,
+        in_sync=switch.ready and not switch.unsettled and not switch.in_flight,
+        rules=len(actual.rules) - foreign if actual else 0,
+        groups=len(actual.groups) if actual else 0,
+        foreign_rules=foreign,
+        peer_address=switch.peer_address,
+        software=switch.software,
+    )
