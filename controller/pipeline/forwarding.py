@@ -10,18 +10,16 @@ The semantics are those of OpenFlow 1.3.5 as Open vSwitch 3.1 carries them out (
 - what a bucket changed in the packet is undone after the group.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Sequence
 
 from controller.pipeline.flow_table import Entry
 from controller.pipeline.hashing import HASH_SYMMETRIC_L3L4_UDP, flow_hash, stable_hash
+from controller.pipeline.outcome import Choice, Outcome, Punt, Sent, Step, Tables
 from controller.pipeline.packet import Packet
 from controller.pipeline.rules import (
     OFPP_ANY,
     OFPP_CONTROLLER,
     Action,
-    Bucket,
     Bundle,
     DecrementTtl,
     Group,
@@ -41,52 +39,6 @@ OFPP_ALL = 0xFFFFFFFC
 _MAX_GROUP_DEPTH = 64  # Open vSwitch's MAX_DEPTH
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A packet handed to a port; `queue_id` is None for the port's default queue. The port may be down."""
-
-    port_no: int
-    packet: Packet
-    queue_id: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Punt:
-    """A packet handed to the controller."""
-
-    in_port: int
-    packet: Packet
-    table_id: int
-    cookie: int
-    max_len: int
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """Everything that came of one packet. `rules` are those it hit, in order; `drops` say why copies ended."""
-
-    sent: tuple[Sent, ...]
-    punts: tuple[Punt, ...]
-    drops: tuple[str, ...]
-    rules: tuple[Rule, ...]
-    # Dry runs only: rules that matched with the same priority as one that was hit. OpenFlow leaves open which applies.
-    rivals: tuple[Rule, ...] = ()
-
-
-class Tables(Protocol):
-    """What forwarding needs to know of a switch. `hash_salt` varies the choice of select groups and bundles."""
-
-    hash_salt: int
-
-    def hit(self, table_id: int, headers: Mapping[str, int]) -> Entry | None: ...
-    def rivals(self, table_id: int, headers: Mapping[str, int], winner: Entry) -> Sequence[Entry]: ...
-    def group(self, group_id: int) -> Group | None: ...
-    def conforms(self, meter_id: int) -> bool: ...
-    def port_numbers(self) -> Sequence[int]: ...
-    def is_live(self, port_no: int) -> bool: ...
-    def count(self, entry: Entry, size_bytes: int) -> None: ...
-
-
 def as_action_set(actions: Sequence[Action]) -> tuple[Action, ...]:
     """A bucket's actions in the order in which an action set runs (OpenFlow 1.3.5, section 5.10)."""
     first = [action for action in actions if isinstance(action, DecrementTtl)][:1]
@@ -99,9 +51,13 @@ def as_action_set(actions: Sequence[Action]) -> tuple[Action, ...]:
 class Traversal:
     """One packet on its way through one switch. Use `forward`."""
 
-    def __init__(self, tables: Tables, packet: Packet, in_port: int, *, dry_run: bool) -> None:
+    def __init__(
+        self, tables: Tables, packet: Packet, in_port: int, *, dry_run: bool, every_choice: bool = False
+    ) -> None:
         self._tables = tables
         self._dry_run = dry_run
+        self._every_choice = every_choice
+        self._by_hash = False
         self._packet = packet
         self._in_port = in_port
         self._headers: dict[str, int] = {**packet.headers, "in_port": in_port}
@@ -113,12 +69,15 @@ class Traversal:
         self._drops: list[str] = []
         self._rules: list[Rule] = []
         self._rivals: list[Rule] = []
+        self._steps: list[Step] = []
+        self._choices: list[Choice] = []
 
     def run_tables(self) -> None:
         table_id: int | None = 0
         while table_id is not None:
             entry = self._tables.hit(table_id, self._headers)
             if entry is None:
+                self._steps.append(Step(table_id, None))
                 self._drops.append(f"table {table_id}: no rule matches")
                 return
             self._rule = rule = entry.rule
@@ -128,7 +87,11 @@ class Traversal:
             elif not self._conforms(entry):
                 self._drops.append(f"table {table_id}: over the rate of meter {rule.meter_id}")
                 return
-            if not self.apply(rule.actions):
+            lives = self.apply(rule.actions)
+            if self._dry_run:
+                self._steps.append(Step(table_id, rule, tuple(self._choices)))
+                self._choices.clear()
+            if not lives:
                 return
             table_id = rule.goto_table
 
@@ -141,7 +104,8 @@ class Traversal:
         if not (self._sent or self._punts or self._drops):
             self._drops.append(f"table {self._rule.table_id if self._rule else 0}: the rule has no output")
         drops, rivals = tuple(self._drops), tuple(self._rivals)
-        return Outcome(tuple(self._sent), tuple(self._punts), drops, tuple(self._rules), rivals)
+        rules, steps = tuple(self._rules), tuple(self._steps)
+        return Outcome(tuple(self._sent), tuple(self._punts), drops, rules, rivals, steps)
 
     def apply(self, actions: Sequence[Action]) -> bool:
         """Runs actions in order; False when the packet died on the way."""
@@ -196,7 +160,7 @@ class Traversal:
         if port_no not in self._tables.port_numbers():
             self._drops.append(f"output to port {port_no}, which does not exist")
         else:
-            self._sent.append(Sent(port_no, self._as_packet(), self._queue))
+            self._sent.append(Sent(port_no, self._as_packet(), self._queue, self._by_hash))
 
     def _as_packet(self) -> Packet:
         headers = dict(self._headers)
@@ -204,13 +168,23 @@ class Traversal:
         return Packet(headers, self._packet.payload)
 
     def _bundle(self, bundle: Bundle) -> None:
-        """Highest random weight: each member's score is a hash of flow and position; the best live one wins."""
-        flow = stable_hash(flow_hash(self._headers, bundle.fields, bundle.basis), self._tables.hash_salt)
-        live = [(stable_hash(flow, i), port) for i, port in enumerate(bundle.ports) if self._tables.is_live(port)]
-        if live:
-            self._output(Output(max(live)[1]))
-        else:
+        live = [position for position, port_no in enumerate(bundle.ports) if self._tables.is_live(port_no)]
+        taken = self._hashed_member(bundle, live)
+        self._note(bundle, live, taken)
+        if not live:
             self._drops.append("no member of the bundle is live")
+        around, self._by_hash = self._by_hash, self._by_hash or len(taken) > 1
+        for position in taken:
+            self._output(Output(bundle.ports[position]))
+        self._by_hash = around
+
+    def _hashed_member(self, bundle: Bundle, live: Sequence[int]) -> Sequence[int]:
+        """Highest random weight: each member's score is a hash of flow and position; the best live one wins."""
+        if self._every_choice:
+            # A port listed twice is more likely, but no other way to go.
+            return sorted({bundle.ports[position]: position for position in reversed(live)}.values())
+        flow = stable_hash(flow_hash(self._headers, bundle.fields, bundle.basis), self._tables.hash_salt)
+        return [max(live, key=lambda position: stable_hash(flow, position))] if live else []
 
     def _to_group(self, group_id: int) -> None:
         group = self._tables.group(group_id)
@@ -220,37 +194,48 @@ class Traversal:
         if self._depth >= _MAX_GROUP_DEPTH:
             self._drops.append(f"groups nest deeper than {_MAX_GROUP_DEPTH} at group {group_id}")
             return
-        chosen = self._choose(group)
-        if not chosen and group.kind in (GroupKind.FAST_FAILOVER, GroupKind.SELECT):
+        live = [
+            n for n, b in enumerate(group.buckets) if b.watch_port == OFPP_ANY or self._tables.is_live(b.watch_port)
+        ]
+        taken = self._choose(group, live)
+        self._note(group, live, taken)
+        if not taken and group.kind in (GroupKind.FAST_FAILOVER, GroupKind.SELECT):
             self._drops.append(f"group {group_id}: no bucket is live")
-        headers, queue = self._headers, self._queue
+        around, headers, queue = self._by_hash, self._headers, self._queue
+        self._by_hash = around or (group.kind is GroupKind.SELECT and len(taken) > 1)
         self._depth += 1
-        for bucket in chosen:
+        for position in taken:
             self._headers = dict(headers)
-            actions = as_action_set(bucket.actions)
+            actions = as_action_set(group.buckets[position].actions)
             if not actions or not isinstance(actions[-1], Output | ToGroup):
                 self._drops.append(f"group {group_id}: the bucket has no output")
             self.apply(actions)
             self._queue = queue
         self._headers = headers
         self._depth -= 1
+        self._by_hash = around
 
-    def _choose(self, group: Group) -> Sequence[Bucket]:
+    def _choose(self, group: Group, live: Sequence[int]) -> Sequence[int]:
+        """Positions of the buckets that get the packet."""
         if group.kind in (GroupKind.ALL, GroupKind.INDIRECT):
-            return group.buckets
-        live = [b for b in group.buckets if b.watch_port == OFPP_ANY or self._tables.is_live(b.watch_port)]
+            return range(len(group.buckets))
         if group.kind is GroupKind.FAST_FAILOVER:
             return live[:1]
-        total = sum(bucket.weight for bucket in live)
-        if not total:
-            return ()
+        weighted = [position for position in live if group.buckets[position].weight]
+        if self._every_choice or not weighted:
+            return weighted
+        total = sum(group.buckets[position].weight for position in weighted)
         flow = flow_hash(self._headers, HASH_SYMMETRIC_L3L4_UDP, group.group_id)
         point = stable_hash(flow, self._tables.hash_salt) % total
-        for bucket in live:
-            point -= bucket.weight
+        for position in weighted:
+            point -= group.buckets[position].weight
             if point < 0:
-                return (bucket,)
+                return (position,)
         raise AssertionError("a point below the total weight lies in some bucket")
+
+    def _note(self, of: Group | Bundle, live: Sequence[int], taken: Sequence[int]) -> None:
+        if self._dry_run:
+            self._choices.append(Choice(of, tuple(live), tuple(taken)))
 
 
 def forward(tables: Tables, packet: Packet, in_port: int, *, dry_run: bool = False) -> Outcome:
@@ -259,6 +244,13 @@ def forward(tables: Tables, packet: Packet, in_port: int, *, dry_run: bool = Fal
     A dry run leaves counters and meters alone and looks for rival rules instead.
     """
     traversal = Traversal(tables, packet, in_port, dry_run=dry_run)
+    traversal.run_tables()
+    return traversal.outcome()
+
+
+def forward_every_way(tables: Tables, packet: Packet, in_port: int) -> Outcome:
+    """A dry run that takes every live choice of a hash, because another switch's hash is not ours to know."""
+    traversal = Traversal(tables, packet, in_port, dry_run=True, every_choice=True)
     traversal.run_tables()
     return traversal.outcome()
 

@@ -7,7 +7,7 @@ from random import Random
 from controller.core.commands import SendPacket
 from controller.core.events import PacketReceived
 from controller.fabric.model import PortRef
-from controller.pipeline.forwarding import Outcome
+from controller.pipeline.outcome import Outcome
 from controller.pipeline.packet import Packet
 from controller.pipeline.rules import OFPP_CONTROLLER
 from controller.simulation.agenda import Agenda

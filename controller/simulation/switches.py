@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from controller.core.events import PortCounters, Refusal
 from controller.fabric.model import Port
 from controller.pipeline.flow_table import Entry, FlowTable
-from controller.pipeline.forwarding import Outcome, forward, send_out
+from controller.pipeline.forwarding import forward, send_out
+from controller.pipeline.outcome import Outcome
 from controller.pipeline.packet import Packet
 from controller.pipeline.rules import (
     AddGroup,

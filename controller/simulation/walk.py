@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from controller.fabric.model import PortRef
-from controller.pipeline.forwarding import Punt
+from controller.pipeline.outcome import Punt
 from controller.pipeline.packet import Packet, udp
 from controller.pipeline.rules import Rule
 from controller.simulation.cables import End
