@@ -32,7 +32,7 @@ from controller.fabric.model import PortRef
 from controller.fabric.view import PlanIndex, SwitchFacts, build
 from controller.health.rates import RateTracker
 from controller.pipeline.compile import compile_base, compile_steering, merged
-from controller.pipeline.rules import SwitchTables
+from controller.pipeline.rules import AddRule, SwitchTables
 from controller.qos.queues import port_queues
 
 # Links come up in bursts; placing and compiling once per burst is enough. Losses are acted on at once.
@@ -51,7 +51,13 @@ class Core:
         self.discovery = Discovery(settings.beacon_period_s)
         self.hosts = HostTable(settings.plan)
         self.packets = PacketHandler(settings.beacon_key, self.discovery, self.hosts)
-        self.reconciler = Reconciler(self.state, settings.batch_timeout_s, settings.audit_period_s)
+        self.reconciler = Reconciler(
+            self.state,
+            settings.batch_timeout_s,
+            settings.audit_period_s,
+            drain_s=settings.drain_s,
+            change_timeout_s=settings.change_timeout_s,
+        )
         self.rates = RateTracker()
         self._base: dict[int, SwitchTables] = {}
         self._periodic_due_s = float("-inf")
@@ -190,7 +196,8 @@ class Core:
     def _answered(self, event: BatchAnswered, now_s: float) -> list[Command]:
         commands = self.reconciler.take_answer(event, now_s)
         if self.reconciler.refused:
-            refused = {rule.match for rule in self.reconciler.refused}
+            rules = (r.modification.rule for r in self.reconciler.refused if isinstance(r.modification, AddRule))
+            refused = {rule.match for rule in rules}
             self.reconciler.refused.clear()
             if event.dpid not in self.state.full:
                 # Ways back are a comfort: they make room before any flow has to give up its path.

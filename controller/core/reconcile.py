@@ -2,8 +2,8 @@
 
 There is no stored plan of steps. Whenever nothing is in flight, the next stage is derived anew from desired and
 actual state, and it is the same stage on all switches: traffic is switched over only when every switch is prepared,
-and nothing is removed before all traffic is switched over. So a change of mind, a lost switch or a refused rule
-needs no special path: it only changes what the next look finds.
+and nothing is removed before all traffic is switched over and has drained. So a change of mind, a lost switch or a
+refused rule needs no special path: it only changes what the next look finds.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,8 @@ from controller.core.events import BatchAnswered, BatchStatus, TablesRead
 from controller.core.state import InFlight, State, SwitchState
 from controller.fabric.model import Role
 from controller.pipeline.diff import ActualTables, Stage, guard_only, is_steering, stages
-from controller.pipeline.rules import AddRule, Barrier, DeleteRule, Modification, Rule, SwitchTables
+from controller.pipeline.refusals import NoRoom, no_room
+from controller.pipeline.rules import Barrier, DeleteRule, Modification, SwitchTables
 
 _READ_TIMEOUT_S = 10.0
 _READ_AGAIN_S = 0.5
@@ -29,11 +30,18 @@ class Reconciler:
     state: State
     batch_timeout_s: float
     audit_period_s: float
+    # Packets that took the old path may be under way this long after the last one was sent along it.
+    drain_s: float = 0.0
+    # What the batch timeout grows by for each change in it: slow switches take some 200 a second.
+    change_timeout_s: float = 0.0
     # Until then, switches that an earlier run has programmed are not changed.
     hold_until_s: float = _NO_HOLD
     _next_id: int = 1
-    # Rules that a switch refused in the answers since the core last looked.
-    refused: list[Rule] = field(default_factory=list)
+    # What switches had no room for, in the answers since the core last looked.
+    refused: list[NoRoom] = field(default_factory=list)
+    _drained_at_s: float = _NO_HOLD
+    # Removals are all that is left to do, and wait for that.
+    _draining: bool = False
 
     def _id(self) -> int:
         self._next_id += 1
@@ -92,6 +100,7 @@ class Reconciler:
         """The next stage on every switch that has it; nothing while an earlier one is not answered."""
         if now_s >= self.hold_until_s:
             self.release()
+        self._draining = False
         if any(s.in_flight for s in self.state.switches.values()):
             return []
         wanted: dict[Stage, list[tuple[SwitchState, tuple[Modification, ...]]]] = {}
@@ -105,7 +114,11 @@ class Reconciler:
                 wanted.setdefault(stage, []).append((switch, modifications))
         if not wanted:
             return []
-        return [self._send(switch, modifications, now_s) for switch, modifications in wanted[min(wanted)]]
+        stage = min(wanted)
+        self._draining = stage == Stage.REMOVE and now_s < self._drained_at_s
+        if self._draining:
+            return []
+        return [self._send(switch, stage, modifications, now_s) for switch, modifications in wanted[stage]]
 
     def _stages(self, dpid: int, actual: ActualTables, held: bool) -> Mapping[Stage, tuple[Modification, ...]]:
         desired = self.state.desired.get(dpid)
@@ -121,9 +134,12 @@ class Reconciler:
             return {Stage.PREPARE: superfluous}
         return guard_only(found) if held else found
 
-    def _send(self, switch: SwitchState, modifications: tuple[Modification, ...], now_s: float) -> SendBatch:
+    def _send(
+        self, switch: SwitchState, stage: Stage, modifications: tuple[Modification, ...], now_s: float
+    ) -> SendBatch:
         batch = SendBatch(switch.dpid, switch.session_id or "", self._id(), modifications)
-        switch.in_flight = InFlight(batch, now_s + self.batch_timeout_s)
+        timeout_s = self.batch_timeout_s + self.change_timeout_s * len(modifications)
+        switch.in_flight = InFlight(batch, now_s + timeout_s, moves_traffic=stage != Stage.REMOVE)
         self.state.changes_sent += sum(not isinstance(m, Barrier) for m in modifications)
         return batch
 
@@ -132,6 +148,8 @@ class Reconciler:
         if switch is None or switch.in_flight is None or switch.in_flight.batch.batch_id != event.batch_id:
             return []
         modifications = switch.in_flight.batch.modifications
+        if switch.in_flight.moves_traffic:
+            self._drained_at_s = now_s + self.drain_s
         switch.in_flight = None
         if event.status == BatchStatus.LOST or switch.actual is None:
             switch.actual = None
@@ -148,10 +166,11 @@ class Reconciler:
     def _take_refusals(
         self, switch: SwitchState, modifications: tuple[Modification, ...], refused: dict[int, str], now_s: float
     ) -> list[Command]:
-        """A refused steering rule is given up; anything else means that we are wrong about the switch: read it."""
-        rules = [m.rule for i in refused if isinstance(m := modifications[i], AddRule) and is_steering(m.rule)]
-        self.refused += rules
-        if len(rules) < len(refused):
+        """What there is no room for changes what is wanted; anything else means that we are wrong about the switch,
+        which is then read again."""
+        full = no_room(switch.dpid, modifications, refused)
+        self.refused += full
+        if len(full) < len(refused):
             switch.suspect = True
             self._read_later(switch, now_s)
         names = ", ".join(sorted(set(refused.values())))
@@ -164,7 +183,7 @@ class Reconciler:
             if switch.in_flight and now_s >= switch.in_flight.deadline_s:
                 switch.in_flight, switch.actual, switch.suspect = None, None, True
                 switch.read_due_s = now_s
-                late = f"{switch.dpid:x} did not answer within {self.batch_timeout_s} s"
+                late = f"{switch.dpid:x} did not answer a batch in time: new flows go round it until it does"
                 result.append(Report(Severity.WARNING, late))
         return result
 
@@ -198,6 +217,8 @@ class Reconciler:
     def deadlines(self) -> Iterable[float]:
         if self.hold_until_s != _NO_HOLD:
             yield self.hold_until_s
+        if self._draining:
+            yield self._drained_at_s
         for switch in self.state.switches.values():
             if switch.in_flight:
                 yield switch.in_flight.deadline_s

@@ -21,6 +21,8 @@ class InFlight:
 
     batch: SendBatch
     deadline_s: float
+    # False: it only removes what nothing uses any more.
+    moves_traffic: bool = True
 
 
 @dataclass(slots=True)
