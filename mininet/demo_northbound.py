@@ -56,9 +56,10 @@ class Controller:
             size_bytes=job.size_bytes,
             rings=[collective_pb2.Ring(ranks=ring) for ring in job.rings],
         )
-        return self._collectives.AnnounceCollective(
+        answer: collective_pb2.AnnounceCollectiveResponse = self._collectives.AnnounceCollective(
             collective_pb2.AnnounceCollectiveRequest(collective=request), timeout=_DEADLINE_S
         )
+        return answer
 
     def withdraw(self, job_id: str) -> int:
         """Rules that were changed for it."""
@@ -66,4 +67,6 @@ class Controller:
         return int(self._collectives.WithdrawCollective(request, timeout=_DEADLINE_S).rules_changed)
 
     def plan(self, job_id: str) -> collective_pb2.Plan:
-        return self._collectives.GetPlan(collective_pb2.GetPlanRequest(job_id=job_id), timeout=_DEADLINE_S).plans[0]
+        answer = self._collectives.GetPlan(collective_pb2.GetPlanRequest(job_id=job_id), timeout=_DEADLINE_S)
+        plan: collective_pb2.Plan = answer.plans[0]
+        return plan

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from demo_job import RingJob, small_ring
 from demo_northbound import Controller
+from heddle.v1 import collective_pb2
 from lab_checks import interface_name
 from lab_fabric import FabricLab
 from lab_meters import cpu_share, sent_bytes
@@ -216,10 +217,12 @@ def _delivered(result: TrafficResult, elapsed_s: float) -> float:
     return arrived / sum(c.size_bytes for c in result.connections)
 
 
-def _background_streams(lab: FabricLab, plan: object, busy: set[str]) -> tuple[list[tuple[str, str, int]], list[str]]:
+def _background_streams(
+    lab: FabricLab, plan: collective_pb2.Plan, busy: set[str]
+) -> tuple[list[tuple[str, str, int]], list[str]]:
     """(source, target, UDP source port) of two full-rate streams onto one planned uplink of each of two leaves."""
-    hops = {}
-    for flow in plan.flows:  # type: ignore[attr-defined]
+    hops: dict[str, collective_pb2.PlannedFlow] = {}
+    for flow in plan.flows:
         if flow.path:
             hops.setdefault(flow.path[0].switch, flow)
     leaves = sorted(hops)

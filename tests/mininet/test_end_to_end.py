@@ -18,8 +18,11 @@ def test_all_pairs_reach_one_another_at_one_two_and_four_spines(topology: str, t
     with product(topology, tmp_path) as running:
         names = [host.name for host in running.lab.plan.hosts]
         pairs = [(a, b) for a in names for b in names if a != b]
-        answers = running.lab.ping_pairs(pairs, timeout_s=5.0)
-        assert [pair for pair, time_ms in answers.items() if time_ms is None] == []
+        for _ in range(3):
+            # A host gives up asking for an address after three seconds; a busy machine may need longer than that.
+            answers = running.lab.ping_pairs(pairs, timeout_s=5.0)
+            pairs = [pair for pair, time_ms in answers.items() if time_ms is None]
+        assert pairs == []
 
 
 def test_announcing_twice_and_withdrawing_leave_no_trace(tmp_path: Path) -> None:
