@@ -31,8 +31,9 @@ from controller.fabric.hosts import HostTable
 from controller.fabric.model import PortRef
 from controller.fabric.view import PlanIndex, SwitchFacts, build
 from controller.health.rates import RateTracker
-from controller.pipeline.compile import compile_base, compile_steering, merged
+from controller.pipeline.compile import compile_base, merged
 from controller.pipeline.rules import AddRule, SwitchTables
+from controller.pipeline.steering import compile_steering
 from controller.qos.queues import port_queues
 
 # Links come up in bursts; placing and compiling once per burst is enough. Losses are acted on at once.

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from controller.core.state import JobState, State, Unit
 from controller.fabric.model import Host, PortRef
 from controller.fabric.paths import link_capacities, two_tier_paths
-from controller.pipeline.compile import SteeredFlow, steer_match
 from controller.pipeline.rules import Match
+from controller.pipeline.steering import SteeredFlow, steer_match
 from controller.placement.bounds import with_host_links
 from controller.placement.place import place
 from controller.placement.problem import Demand, Problem

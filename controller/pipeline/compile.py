@@ -1,21 +1,22 @@
 """What every switch should hold: a pure function of the fabric, the placed flows and the traffic classes.
 
-Tables: guard (punt discovery and ARP), classify (class to queue and mark), steer (announced flows to their path),
-route (everything else by ECMP over live links). Steering never replaces routing: a flow whose rule is missing is
-still delivered. How a switch gets from what it holds to this is decided in `diff`.
+Tables: guard (punt discovery and ARP), classify (class to queue and mark), steer (announced flows to their path, see
+`steering`), route (everything else by ECMP over live links). Steering never replaces routing: a flow whose rule is
+missing is still delivered. How a switch gets from what it holds to this is decided in `diff`.
 """
 
 import ipaddress
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from controller.fabric.arp import ETHERTYPE_ARP as _ARP
 from controller.fabric.arp import PROBE_MAC
 from controller.fabric.beacon import ETHERTYPE_LLDP as _LLDP
-from controller.fabric.model import FabricView, Host, Path, PortRef, Role
+from controller.fabric.model import FabricView, Host, PortRef, Role
 from controller.pipeline.cookies import Kind, cookie
-from controller.pipeline.groups import GroupAllocator, failover_group, spread, weighted_ports
+from controller.pipeline.groups import GroupAllocator, weighted_ports
+from controller.pipeline.neighbourhood import Neighbourhood
+from controller.pipeline.prefixes import blocks
 from controller.pipeline.rules import (
     OFPP_CONTROLLER,
     WHOLE_PACKET,
@@ -34,24 +35,15 @@ from controller.pipeline.rules import (
     ToGroup,
     match,
 )
+from controller.pipeline.steering import ROCE_PORT
 from controller.pipeline.tables import CLASSIFY, GUARD, ROUTE, STEER, checked
 from controller.qos.classes import ClassSettings, QosSettings, TrafficClass
 
-ROCE_PORT = 4791
 _IPV4, _IPV6 = 0x0800, 0x86DD
 _UDP = 17
 _PUNT_METER = 1
-
-
-@dataclass(frozen=True, slots=True)
-class SteeredFlow:
-    """A flow with its path. `udp_source_port` 0: matched by addresses and the RoCEv2 port only."""
-
-    src_address: str
-    dst_address: str
-    udp_source_port: int
-    path: Path
-    owner: str
+# IP version -> a mask that covers the whole address.
+_WHOLE = {4: (1 << 32) - 1, 6: (1 << 128) - 1}
 
 
 @dataclass(slots=True)
@@ -64,42 +56,19 @@ class _Tables:
         return SwitchTables(frozenset(self.rules), frozenset(self.groups.values()), frozenset(self.meters))
 
 
-@dataclass(frozen=True, slots=True)
-class _Neighbourhood:
-    """Live links by switch: `towards[dpid][neighbour]` are the local ports, sorted."""
+def compile_base(
+    view: FabricView,
+    qos: QosSettings,
+    punt_packets_per_second: int,
+    by_prefix: Collection[int] = (),
+    unspread: Collection[int] = (),
+) -> dict[int, SwitchTables]:
+    """Everything but steering, for every connected switch.
 
-    towards: Mapping[int, Mapping[int, tuple[int, ...]]]
-    capacity: Mapping[PortRef, int]
-    hosts_of: Mapping[int, tuple[Host, ...]]
-
-    @classmethod
-    def of(cls, view: FabricView) -> "_Neighbourhood":
-        towards: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
-        capacity: dict[PortRef, int] = {}
-        for link in view.links:
-            for here, there in ((link.a, link.b), (link.b, link.a)):
-                towards[here.dpid][there.dpid].append(here.port_no)
-                capacity[here] = link.capacity_bps
-        hosts: dict[int, list[Host]] = defaultdict(list)
-        for host in view.hosts:
-            hosts[host.port.dpid].append(host)
-        sorted_ports = {d: {n: tuple(sorted(p)) for n, p in by.items()} for d, by in towards.items()}
-        return cls(sorted_ports, capacity, {d: tuple(h) for d, h in hosts.items()})
-
-    def uplinks_to(self, leaf: int, destination: int, view: FabricView) -> tuple[int, ...]:
-        """Ports of `leaf` whose spine has a live link to leaf `destination`."""
-        ports = [
-            port
-            for spine, local in self.towards.get(leaf, {}).items()
-            if view.switches[spine].role == Role.SPINE and destination in self.towards.get(spine, {})
-            for port in local
-        ]
-        return tuple(sorted(ports))
-
-
-def compile_base(view: FabricView, qos: QosSettings, punt_packets_per_second: int) -> dict[int, SwitchTables]:
-    """Everything but steering, for every connected switch."""
-    near = _Neighbourhood.of(view)
+    Switches in `by_prefix` are short of rules and hold prefixes of other leaves' hosts instead of each host; those in
+    `unspread` are short of groups and send all that is bound for a leaf over one link.
+    """
+    near = Neighbourhood.of(view)
     result = {}
     for dpid, switch in view.switches.items():
         if not switch.connected:
@@ -109,43 +78,9 @@ def compile_base(view: FabricView, qos: QosSettings, punt_packets_per_second: in
         tables.rules += _guard_rules()
         tables.rules += _classify_rules(qos)
         tables.rules.append(checked(Rule(STEER.table_id, 0, (), cookie(Kind.ROUTE), goto_table=ROUTE.table_id)))
-        _add_routes(tables, dpid, view, near)
+        _add_routes(tables, dpid, near, dpid in by_prefix, dpid not in unspread)
         result[dpid] = tables.freeze()
     return result
-
-
-def compile_steering(view: FabricView, flows: Iterable[SteeredFlow]) -> dict[int, SwitchTables]:
-    """The steering rules and groups alone; a switch without any is left out.
-
-    A flow is steered wherever it has a choice: at its leaf, and at a spine that has several links to the next leaf.
-    """
-    near = _Neighbourhood.of(view)
-    owner_of = {PortRef(d, p): n for d, by in near.towards.items() for n, ports in by.items() for p in ports}
-    allocators: dict[int, GroupAllocator] = defaultdict(GroupAllocator)
-    wanted: list[tuple[int, Match, str, tuple[int, int]]] = []
-    for flow in flows:
-        destination = owner_of.get(flow.path[-1])
-        if destination is None:
-            # Its last link just died: until it is placed anew, routing carries it.
-            continue
-        matched = steer_match((flow.src_address, flow.dst_address, flow.udp_source_port))
-        for hop in flow.path:
-            if len(_choices(hop.dpid, destination, near, view)) > 1:
-                key = (destination, hop.port_no)
-                allocators[hop.dpid].want(key)
-                wanted.append((hop.dpid, matched, flow.owner, key))
-    result: dict[int, _Tables] = defaultdict(_Tables)
-    numbers = {dpid: allocator.allocate() for dpid, allocator in allocators.items()}
-    for dpid, ids in numbers.items():
-        for (destination, port), group_id in ids.items():
-            choices = _choices(dpid, destination, near, view)
-            result[dpid].groups[group_id] = failover_group(group_id, spread(choices, port, destination))
-    for dpid, matched, owner, key in wanted:
-        priority = 200 if any(f.name == "udp_src" for f in matched) else 100
-        actions = (ToGroup(numbers[dpid][key]),)
-        rule = Rule(STEER.table_id, priority, matched, cookie(Kind.STEER, owner), actions)
-        result[dpid].rules.append(checked(rule))
-    return {dpid: tables.freeze() for dpid, tables in result.items()}
 
 
 def merged(base: Mapping[int, SwitchTables], steering: Mapping[int, SwitchTables]) -> dict[int, SwitchTables]:
@@ -155,25 +90,6 @@ def merged(base: Mapping[int, SwitchTables], steering: Mapping[int, SwitchTables
         dpid: SwitchTables(b.rules | (s := steering.get(dpid, none)).rules, b.groups | s.groups, b.meters | s.meters)
         for dpid, b in base.items()
     }
-
-
-def _choices(here: int, destination: int, near: _Neighbourhood, view: FabricView) -> tuple[int, ...]:
-    """The local ports by which a packet at switch `here` can reach leaf `destination`."""
-    if view.switches[here].role == Role.SPINE:
-        return near.towards.get(here, {}).get(destination, ())
-    return near.uplinks_to(here, destination, view)
-
-
-def steer_match(unit: tuple[str, str, int]) -> Match:
-    """What tells a steerable unit (source address, destination address, UDP source port or 0) from others."""
-    source, destination = ipaddress.ip_address(unit[0]), ipaddress.ip_address(unit[1])
-    fields: dict[str, int | tuple[int, int]] = {"ip_proto": _UDP, "udp_dst": ROCE_PORT}
-    if unit[2]:
-        fields["udp_src"] = unit[2]
-    version = "ipv4" if source.version == 4 else "ipv6"
-    fields |= {"eth_type": _IPV4 if version == "ipv4" else _IPV6}
-    fields |= {f"{version}_src": int(source), f"{version}_dst": int(destination)}
-    return match(**fields)
 
 
 def _guard_rules() -> list[Rule]:
@@ -220,54 +136,75 @@ def _into(settings: ClassSettings) -> tuple[Action, ...]:
     return (SetField("ip_dscp", settings.dscp), SetQueue(settings.queue_id))
 
 
-def _add_routes(tables: _Tables, dpid: int, view: FabricView, near: _Neighbourhood) -> None:
+def _add_routes(tables: _Tables, dpid: int, near: Neighbourhood, by_prefix: bool, spread: bool) -> None:
     ours = cookie(Kind.ROUTE)
 
     def route(priority: int, fields: dict[str, int | tuple[int, int]], actions: tuple[Action, ...]) -> None:
         tables.rules.append(checked(Rule(ROUTE.table_id, priority, match(**fields), ours, actions)))
 
     for host in near.hosts_of.get(dpid, ()):
-        for fields in _destinations(host):
-            route(300, fields, (Output(host.port.port_no),))
-    is_leaf = view.switches[dpid].role == Role.LEAF
-    if is_leaf:
+        for version, address in _addresses(host):
+            for fields in _destinations(version, address, _WHOLE[version]):
+                route(300, fields, (Output(host.port.port_no),))
+    if near.view.switches[dpid].role == Role.LEAF:
         # What comes down from a spine and is not for a host here must not go up again: that could circle.
         for ports in near.towards.get(dpid, {}).values():
             for port in ports:
                 route(200, {"in_port": port}, ())
+    way_to: dict[int, tuple[Action, ...]] = {
+        leaf: _towards(tables, dpid, near.choices(dpid, leaf), near, leaf if not spread else None)
+        for leaf in near.hosts_of
+        if leaf != dpid
+    }
+    for version, value, mask, leaf in _elsewhere(dpid, near, by_prefix):
+        if way_to[leaf]:
+            for fields in _destinations(version, value, mask):
+                route(100, fields, way_to[leaf])
+
+
+def _elsewhere(dpid: int, near: Neighbourhood, by_prefix: bool) -> Iterator[tuple[int, int, int, int]]:
+    """(IP version, value, mask, leaf) of everything that is attached to another leaf: hosts, or prefixes of them.
+
+    Host routes are the rule, since they change with their own host alone; prefixes change with their neighbours.
+    """
+    of_version: dict[int, dict[int, int]] = {4: {}, 6: {}}
     for leaf, hosts in near.hosts_of.items():
-        if leaf == dpid:
-            continue
-        actions = _towards(tables, dpid, _choices(dpid, leaf, near, view), near, view)
-        if not actions:
-            continue
         for host in hosts:
-            for fields in _destinations(host):
-                route(100, fields, actions)
-
-
-def _destinations(host: Host) -> list[dict[str, int | tuple[int, int]]]:
-    result: list[dict[str, int | tuple[int, int]]] = []
-    for text in host.addresses:
-        address = ipaddress.ip_address(text)
-        if address.version == 4:
-            result.append({"eth_type": _IPV4, "ipv4_dst": int(address)})
-            result.append({"eth_type": _ARP, "arp_tpa": int(address)})
+            for version, address in _addresses(host):
+                of_version[version][address] = leaf
+    for version, leaf_of in of_version.items():
+        if by_prefix:
+            meaning = {address: leaf if leaf != dpid else None for address, leaf in leaf_of.items()}
+            for block in blocks(meaning, _WHOLE[version].bit_length()):
+                yield version, block.value, block.mask, block.meaning
         else:
-            result.append({"eth_type": _IPV6, "ipv6_dst": int(address)})
-    return result
+            yield from ((version, a, _WHOLE[version], leaf) for a, leaf in leaf_of.items() if leaf != dpid)
+
+
+def _addresses(host: Host) -> list[tuple[int, int]]:
+    parsed = (ipaddress.ip_address(text) for text in host.addresses)
+    return [(address.version, int(address)) for address in parsed]
+
+
+def _destinations(version: int, value: int, mask: int) -> list[dict[str, int | tuple[int, int]]]:
+    """What matches packets for the addresses, and what matches questions about them."""
+    if version == 6:
+        return [{"eth_type": _IPV6, "ipv6_dst": (value, mask)}]
+    return [{"eth_type": _IPV4, "ipv4_dst": (value, mask)}, {"eth_type": _ARP, "arp_tpa": (value, mask)}]
 
 
 def _towards(
-    tables: _Tables, dpid: int, ports: tuple[int, ...], near: _Neighbourhood, view: FabricView
+    tables: _Tables, dpid: int, ports: tuple[int, ...], near: Neighbourhood, over_one_link_to: int | None
 ) -> tuple[Action, ...]:
-    """ECMP over `ports`, weighted by capacity."""
+    """ECMP over `ports`, weighted by capacity; or one of them, another for each leaf."""
     if len(ports) <= 1:
         return tuple(Output(p) for p in ports)
     members = weighted_ports({p: near.capacity[PortRef(dpid, p)] for p in ports})
-    if view.switches[dpid].nicira:
+    if near.view.switches[dpid].nicira:
         # A basis per switch, or every switch would make the same choice and half the fabric would idle.
         return (Bundle(members, basis=dpid & 0xFFFF),)
+    if over_one_link_to is not None:
+        return (Output(members[(dpid + over_one_link_to) % len(members)]),)
     buckets = tuple(Bucket((Output(p),), weight=members.count(p), watch_port=p) for p in ports)
     group_id = GroupAllocator.select_id(ports)
     tables.groups[group_id] = Group(group_id, GroupKind.SELECT, buckets)

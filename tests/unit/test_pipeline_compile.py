@@ -5,8 +5,9 @@ import ipaddress
 from fabrics import RATE_BPS, leaf, plan, spine, view
 
 from controller.fabric.model import FabricView, Link, PortRef
-from controller.pipeline.compile import SteeredFlow, compile_base, compile_steering, merged
+from controller.pipeline.compile import compile_base, merged
 from controller.pipeline.rules import Bundle, GroupKind, Output, Rule, SetField, SetQueue, SwitchTables, ToGroup
+from controller.pipeline.steering import SteeredFlow, compile_steering
 from controller.qos.classes import QosSettings
 
 

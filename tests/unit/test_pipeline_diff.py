@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.fabric.model import PortRef
-from controller.pipeline.compile import SteeredFlow, compile_base, compile_steering, merged
+from controller.pipeline.compile import compile_base, merged
 from controller.pipeline.diff import ActualTables, Stage, is_steering, stages
 from controller.pipeline.rules import (
     AddGroup,
@@ -21,6 +21,7 @@ from controller.pipeline.rules import (
     ToGroup,
     match,
 )
+from controller.pipeline.steering import SteeredFlow, compile_steering
 from controller.qos.classes import QosSettings
 
 FABRIC = view(plan(leaves=3, spines=3))

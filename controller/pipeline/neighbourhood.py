@@ -1,0 +1,51 @@
+"""A fabric view turned around: what each switch has next to it. Decides which ports lead to a leaf, no more."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from controller.fabric.model import FabricView, Host, PortRef, Role
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood:
+    """Live links by switch: `towards[dpid][neighbour]` are the local ports, sorted; `owner_of[port]` is the switch at
+    the far end of a port's link."""
+
+    view: FabricView
+    towards: Mapping[int, Mapping[int, tuple[int, ...]]]
+    capacity: Mapping[PortRef, int]
+    hosts_of: Mapping[int, tuple[Host, ...]]
+    owner_of: Mapping[PortRef, int]
+
+    @classmethod
+    def of(cls, view: FabricView) -> "Neighbourhood":
+        towards: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+        capacity: dict[PortRef, int] = {}
+        owner: dict[PortRef, int] = {}
+        for link in view.links:
+            for here, there in ((link.a, link.b), (link.b, link.a)):
+                towards[here.dpid][there.dpid].append(here.port_no)
+                capacity[here] = link.capacity_bps
+                owner[here] = there.dpid
+        hosts: dict[int, list[Host]] = defaultdict(list)
+        for host in view.hosts:
+            hosts[host.port.dpid].append(host)
+        sorted_ports = {d: {n: tuple(sorted(p)) for n, p in by.items()} for d, by in towards.items()}
+        return cls(view, sorted_ports, capacity, {d: tuple(h) for d, h in hosts.items()}, owner)
+
+    def choices(self, here: int, destination: int) -> tuple[int, ...]:
+        """The local ports by which a packet at switch `here` can reach leaf `destination`."""
+        if self.view.switches[here].role == Role.SPINE:
+            return self.towards.get(here, {}).get(destination, ())
+        return self._uplinks_to(here, destination)
+
+    def _uplinks_to(self, leaf: int, destination: int) -> tuple[int, ...]:
+        """Ports of `leaf` whose spine has a live link to leaf `destination`."""
+        ports = [
+            port
+            for spine, local in self.towards.get(leaf, {}).items()
+            if self.view.switches[spine].role == Role.SPINE and destination in self.towards.get(spine, {})
+            for port in local
+        ]
+        return tuple(sorted(ports))

@@ -1,0 +1,134 @@
+"""The steer table: which rule and which failover group each planned flow needs, switch by switch.
+
+A flow is steered wherever it has a choice: at its leaf, and at a spine that has several links to the next leaf. Which
+flows get a path is decided in `core.planning`; how rules are put together where room is short, in `aggregate`.
+"""
+
+import ipaddress
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from controller.fabric.model import FabricView, Path
+from controller.pipeline.cookies import Kind, cookie
+from controller.pipeline.groups import GroupAllocator, failover_group, spread
+from controller.pipeline.neighbourhood import Neighbourhood
+from controller.pipeline.rules import Match, Rule, SwitchTables, ToGroup, match
+from controller.pipeline.tables import STEER, checked
+
+ROCE_PORT = 4791
+_IPV4, _IPV6 = 0x0800, 0x86DD
+_UDP = 17
+
+# (source address, destination address, UDP source port or 0).
+Unit = tuple[str, str, int]
+# Where a steered packet goes on a switch: (destination leaf, assigned port).
+Way = tuple[int, int]
+
+EXACT_PRIORITY, PAIR_PRIORITY, PREFIX_PRIORITY = 200, 100, 50
+
+
+@dataclass(frozen=True, slots=True)
+class SteeredFlow:
+    """A flow with its path. `udp_source_port` 0: matched by addresses and the RoCEv2 port only. An `optional` one, such
+    as the way back of acknowledgements, is the first to go where room is short."""
+
+    src_address: str
+    dst_address: str
+    udp_source_port: int
+    path: Path
+    owner: str
+    optional: bool = False
+
+    @property
+    def unit(self) -> Unit:
+        return (self.src_address, self.dst_address, self.udp_source_port)
+
+
+@dataclass(frozen=True, slots=True)
+class Steering:
+    """One rule of one switch's steer table, and the flows it is there for."""
+
+    match: Match
+    priority: int
+    way: Way
+    owner: str
+    units: tuple[Unit, ...]
+    optional: bool = False
+
+
+def steerings(near: Neighbourhood, flows: Iterable[SteeredFlow]) -> dict[int, list[Steering]]:
+    """The finest rules of each switch: one for each flow that has a choice there."""
+    result: dict[int, list[Steering]] = defaultdict(list)
+    for flow in flows:
+        destination = near.owner_of.get(flow.path[-1])
+        if destination is None:
+            # Its last link just died: until it is placed anew, routing carries it.
+            continue
+        priority = EXACT_PRIORITY if flow.udp_source_port else PAIR_PRIORITY
+        for hop in flow.path:
+            if len(near.choices(hop.dpid, destination)) > 1:
+                matched, way = steer_match(flow.unit), (destination, hop.port_no)
+                result[hop.dpid].append(Steering(matched, priority, way, flow.owner, (flow.unit,), flow.optional))
+    return result
+
+
+def way_choices(near: Neighbourhood, dpid: int, way: Way) -> tuple[int, ...]:
+    """The ports of a steering group, in the order in which they are tried."""
+    return spread(near.choices(dpid, way[0]), way[1], way[0])
+
+
+def shared_choices(near: Neighbourhood, dpid: int, way: Way) -> tuple[int, ...]:
+    """The same where groups are short: destinations that are reached by the same ports share one group."""
+    return spread(near.choices(dpid, way[0]), way[1], 0)
+
+
+def steer_tables(
+    near: Neighbourhood, dpid: int, chosen: Sequence[Steering], share_groups: bool = False
+) -> SwitchTables:
+    """The rules and groups of one switch."""
+    key_of: dict[Way, tuple[int, int]] = {}
+    ports_of: dict[tuple[int, int], tuple[int, ...]] = {}
+    allocator = GroupAllocator()
+    for way in {s.way for s in chosen}:
+        ports = shared_choices(near, dpid, way) if share_groups else way_choices(near, dpid, way)
+        key_of[way] = (zlib.crc32(repr(ports).encode()), way[1]) if share_groups else way
+        ports_of[key_of[way]] = ports
+        allocator.want(key_of[way])
+    number = allocator.allocate()
+    rules = frozenset(
+        checked(
+            Rule(STEER.table_id, s.priority, s.match, cookie(Kind.STEER, s.owner), (ToGroup(number[key_of[s.way]]),))
+        )
+        for s in chosen
+    )
+    return SwitchTables(rules, frozenset(failover_group(number[key], ports) for key, ports in ports_of.items()))
+
+
+def compile_steering(view: FabricView, flows: Iterable[SteeredFlow]) -> dict[int, SwitchTables]:
+    """The finest steering rules and groups alone; a switch without any is left out."""
+    near = Neighbourhood.of(view)
+    return {dpid: steer_tables(near, dpid, here) for dpid, here in steerings(near, flows).items()}
+
+
+def steer_match(unit: Unit) -> Match:
+    """What tells a steerable unit from others."""
+    source, destination = ipaddress.ip_address(unit[0]), ipaddress.ip_address(unit[1])
+    fields: dict[str, int | tuple[int, int]] = {"ip_proto": _UDP, "udp_dst": ROCE_PORT}
+    if unit[2]:
+        fields["udp_src"] = unit[2]
+    version = "ipv4" if source.version == 4 else "ipv6"
+    fields |= {"eth_type": _IPV4 if version == "ipv4" else _IPV6}
+    fields |= {f"{version}_src": int(source), f"{version}_dst": int(destination)}
+    return match(**fields)
+
+
+def prefix_match(version: int, source: tuple[int, int] | None, destination: tuple[int, int]) -> Match:
+    """All RoCEv2 traffic from one prefix (None: from anywhere) to another; a prefix is (value, mask)."""
+    name = "ipv4" if version == 4 else "ipv6"
+    fields: dict[str, int | tuple[int, int]] = {"ip_proto": _UDP, "udp_dst": ROCE_PORT}
+    fields |= {"eth_type": _IPV4 if version == 4 else _IPV6, f"{name}_dst": destination}
+    if source is not None:
+        fields[f"{name}_src"] = source
+    return match(**fields)
