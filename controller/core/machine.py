@@ -5,6 +5,8 @@ paths are placed anew where the fabric or the jobs have changed, and the switche
 what they should hold. It never waits, never looks at a clock and never fails on what the network sends it.
 """
 
+from functools import partial
+
 from controller.core import planning, requests
 from controller.core.commands import Command, ConfigureQueues, ReadPortStatistics, Report, SendPacket, Severity
 from controller.core.events import (
@@ -26,6 +28,7 @@ from controller.core.reconcile import Reconciler
 from controller.core.settings import CoreSettings
 from controller.core.state import State, SwitchState
 from controller.fabric import beacon
+from controller.fabric.answers import Answers
 from controller.fabric.discovery import Discovery
 from controller.fabric.hosts import HostTable
 from controller.fabric.model import PortRef
@@ -60,6 +63,7 @@ class Core:
             change_timeout_s=settings.change_timeout_s,
         )
         self.rates = RateTracker()
+        self.answers = Answers()
         self._base: dict[int, SwitchTables] = {}
         self._periodic_due_s = float("-inf")
 
@@ -95,6 +99,8 @@ class Core:
             case TablesRead():
                 return self.reconciler.take_tables(event, now_s)
             case PortStatisticsRead():
+                if self._current(event.dpid, event.session_id) is not None:
+                    self.answers.answered(event.dpid, now_s)
                 self.rates.take(event.dpid, event.counters, now_s, self.state.problem.capacity_bps)
                 return []
             case PortChanged():
@@ -123,6 +129,7 @@ class Core:
         switch.session_id, switch.peer_address = event.session_id, event.peer_address
         switch.nicira, switch.software = event.nicira, event.software
         self.reconciler.start_session(switch, now_s)
+        self.answers.forget(event.dpid)
         self.state.alarms.pop(f"refused {event.dpid:x}", None)
         present = {port.ref for port in event.ports}
         gone = [ref for ref in self.discovery.ports if ref.dpid == event.dpid and ref not in present]
@@ -153,8 +160,9 @@ class Core:
         switch = self._current(event.dpid, event.session_id)
         if switch is None:
             return []
-        # Its data plane very likely goes on: links stay until beacons or the neighbours' ports say otherwise.
+        # Its data plane very likely goes on: links stay until the neighbours' ports say otherwise.
         self.reconciler.end_session(switch)
+        self.answers.forget(event.dpid)
         self._fabric_changed(now_s + _SETTLE_S)
         name = self.plan.name(event.dpid)
         return [Report(Severity.WARNING, f"{name} disconnected: {event.reason}", (("dpid", f"{event.dpid:x}"),))]
@@ -226,7 +234,7 @@ class Core:
 
     def _settle(self, now_s: float) -> list[Command]:
         commands: list[Command] = []
-        lost = self.discovery.expire(now_s)
+        lost = self.discovery.expire(now_s, partial(self._at_work, now_s))
         if lost:
             self._fabric_changed(now_s)
             commands += [Report(Severity.WARNING, f"link {a} - {b} is silent: taken down") for a, b in lost]
@@ -242,6 +250,10 @@ class Core:
             commands += requests.answers(self.state)
         return commands
 
+    def _at_work(self, now_s: float, dpid: int, since_s: float) -> bool:
+        """A beacon punted at the far end of a slow session may be on its way for a period yet."""
+        return self.answers.proven(dpid, since_s, now_s - self.settings.beacon_period_s)
+
     def _beacons(self, now_s: float) -> list[Command]:
         sessions = {s.dpid for s in self.state.switches.values() if s.session_id}
         return [
@@ -253,7 +265,9 @@ class Core:
     def _periodic(self, now_s: float) -> list[Command]:
         self._periodic_due_s = now_s + self.settings.statistics_period_s
         sessions = [(s.dpid, s.session_id) for s in self.state.switches.values() if s.session_id]
-        reads: list[Command] = [ReadPortStatistics(dpid, session) for dpid, session in sessions]
+        reads: list[Command] = [
+            ReadPortStatistics(dpid, session) for dpid, session in sessions if self.answers.ask(dpid, now_s)
+        ]
         return reads + self.packets.probe_planned({dpid for dpid, _ in sessions})
 
     def _replan(self, now_s: float) -> None:

@@ -1,12 +1,13 @@
 """Which links exist, by beacons in both directions and port status.
 
-A link is usable only while a beacon from each end has been seen at the other within the last three periods and
-both ports are up. Loss of a port is acted on at once; beacons confirm what port status cannot see. This module
-does not decide what the links are good for, nor which switch is a leaf.
+A link becomes usable once a beacon from each end has been seen at the other and both ports are up. It is lost at once
+with a port, and when beacons stop for three periods although the switches at both ends are at work: a switch that has
+no session or does not answer neither sends our beacons nor reports what it hears, and its data plane goes on. This
+module does not decide what the links are good for, nor which switch is a leaf.
 """
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from controller.fabric.beacon import Beacon
@@ -130,8 +131,12 @@ class Discovery:
         self._due_of[ref] = due_s
         heapq.heappush(self._due, (due_s, ref))
 
-    def expire(self, now_s: float) -> list[tuple[PortRef, PortRef]]:
-        """Takes links down whose beacons stopped in either direction, and returns them (a < b)."""
+    def expire(self, now_s: float, at_work: Callable[[int, float], bool]) -> list[tuple[PortRef, PortRef]]:
+        """Takes links down whose beacons stopped in either direction, and returns them (a < b).
+
+        `at_work(dpid, since_s)` tells whether a switch has proven that it did what it was told after `since_s`, long
+        enough ago for a beacon that it sent or punted by then to be known.
+        """
         if now_s < self._next_expiry_s:
             return []
         # Looking at every port at every beacon would cost the square of the port count.
@@ -139,7 +144,9 @@ class Discovery:
         stale = [
             state
             for state in self.ports.values()
-            if state.neighbour is not None and now_s - state.heard_s > self.freshness_s
+            if state.neighbour is not None
+            and now_s - state.heard_s > self.freshness_s
+            and self._is_telling(state, at_work)
         ]
         lost = []
         for state in stale:
@@ -148,6 +155,14 @@ class Discovery:
             if far is not None and self._lose(ref):
                 lost.append((min(ref, far), max(ref, far)))
         return sorted(lost)
+
+    def _is_telling(self, state: _PortState, at_work: Callable[[int, float], bool]) -> bool:
+        """Whether silence here can only mean that the cable has failed: beacons have been sent and would be punted."""
+        sender = state.neighbour
+        if sender is None or sender not in self.ports:
+            return True
+        since_s = state.heard_s + (_MISSED_BEACONS - 1) * self.period_s
+        return at_work(sender.dpid, since_s) and at_work(state.port.ref.dpid, since_s)
 
     def next_deadline_s(self) -> float | None:
         while self._due and self._due_of.get(self._due[0][1]) != self._due[0][0]:

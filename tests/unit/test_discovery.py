@@ -54,13 +54,33 @@ def test_a_link_needs_new_beacons_after_its_port_was_down() -> None:
     assert discovery.hear(Beacon(B, 2), A, 0.4)
 
 
+def at_work(dpid: int, since_s: float) -> bool:
+    return True
+
+
+def test_silence_proves_nothing_while_a_switch_at_either_end_is_silent_altogether() -> None:
+    for silent in (A, B):
+        discovery = started(A, B)
+        link_up(discovery, A, B, 0.0)
+        asked: list[float] = []
+
+        def answers(dpid: int, since_s: float, silent: PortRef = silent, asked: list[float] = asked) -> bool:
+            asked.append(since_s)
+            return dpid != silent.dpid
+
+        assert discovery.expire(60.0, answers) == []
+        assert list(discovery.usable_links()) == [(A, B)]
+        # Two beacons at the least must have been missed.
+        assert set(asked) == {2.0}
+
+
 def test_silence_in_one_direction_takes_it_down_after_three_periods() -> None:
     discovery = started(A, B)
     link_up(discovery, A, B, 0.0)
     for second in range(1, 4):
         discovery.hear(Beacon(A, second + 1), B, second)
-        assert discovery.expire(second) == []
-    assert discovery.expire(3.2) == [(A, B)]
+        assert discovery.expire(second, at_work) == []
+    assert discovery.expire(3.2, at_work) == [(A, B)]
     assert list(discovery.usable_links()) == []
 
 
@@ -100,5 +120,5 @@ def test_a_port_whose_neighbour_fell_silent_may_hold_a_host_again() -> None:
     discovery = started(A, B)
     discovery.hear(Beacon(A, 1), B, 0.0)
     assert discovery.faces_switch(B)
-    discovery.expire(5.0)
+    discovery.expire(5.0, at_work)
     assert not discovery.faces_switch(B)

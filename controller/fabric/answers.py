@@ -1,0 +1,56 @@
+"""Whether a switch has proven that it works on what it is told, and since when.
+
+A beacon that is not heard says nothing about a cable while the switch at either end is frozen, overloaded or away: its
+tables go on forwarding, only its OpenFlow side is silent. Messages of one session are worked on in order, so the answer
+to a question proves that every beacon handed over before the question has left the switch, or has been punted.
+What silence means for a link is decided in `discovery`.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+# A switch that owes this many answers is not asked again before it has given one, or is given up.
+_MOST_OWED = 3
+_GIVE_UP_S = 30.0
+_KEPT = 16
+
+
+@dataclass(slots=True)
+class _Answers:
+    owed: deque[float] = field(default_factory=deque)
+    # (asked, answered), oldest first.
+    given: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=_KEPT))
+
+
+@dataclass(slots=True)
+class Answers:
+    """Mutable; owned by the core. By datapath id; all times are the core's seconds."""
+
+    _of: dict[int, _Answers] = field(default_factory=dict)
+
+    def forget(self, dpid: int) -> None:
+        """The session is over; what it owed will never come."""
+        self._of.pop(dpid, None)
+
+    def ask(self, dpid: int, now_s: float) -> bool:
+        """Whether the switch is to be asked something now; if so, that is noted."""
+        known = self._of.setdefault(dpid, _Answers())
+        if known.owed and now_s - known.owed[0] >= _GIVE_UP_S:
+            known.owed.clear()
+        if len(known.owed) >= _MOST_OWED:
+            return False
+        known.owed.append(now_s)
+        return True
+
+    def answered(self, dpid: int, now_s: float) -> None:
+        """The switch has answered its oldest question."""
+        known = self._of.get(dpid)
+        if known is not None and known.owed:
+            known.given.append((known.owed.popleft(), now_s))
+
+    def proven(self, dpid: int, asked_from_s: float, answered_by_s: float) -> bool:
+        """Whether something asked at `asked_from_s` or later was answered at `answered_by_s` or earlier."""
+        known = self._of.get(dpid)
+        return known is not None and any(
+            asked_s >= asked_from_s and answered_s <= answered_by_s for asked_s, answered_s in known.given
+        )

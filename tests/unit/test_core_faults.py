@@ -1,0 +1,54 @@
+"""Faults that fuzzing has found in the core, each as the shortest run that shows it (docs/fuzzing.md lists them)."""
+
+import pytest
+from fabrics import plan
+
+from controller.core.machine import Core
+from controller.core.settings import CoreSettings
+from controller.simulation.network import ModelNetwork
+from controller.simulation.walk import check_delivery
+from controller.simulation.watch import DeliveryWatch
+
+KEY = bytes(range(32))
+SETTLE_S = 8.0
+
+
+def started(seed: int, *, with_plan: bool = True) -> ModelNetwork:
+    fabric = plan(leaves=3)
+    net = ModelNetwork(fabric, Core(CoreSettings(beacon_key=KEY, plan=fabric if with_plan else None)), seed=seed)
+    net.announce_hosts()
+    net.run_until_quiet(60, settle_s=SETTLE_S)
+    net.announce_hosts()
+    net.run_until_quiet(60, settle_s=SETTLE_S)
+    return net
+
+
+@pytest.mark.parametrize("name", ["leaf1", "spine1"])
+@pytest.mark.parametrize("away_s", [2.9, 4.0, 25.0])
+def test_a_frozen_switch_keeps_its_links_because_its_tables_go_on_forwarding(name: str, away_s: float) -> None:
+    net = started(1)
+    watch = DeliveryWatch(net)
+    links = net.core.state.view.links  # type: ignore[union-attr]
+    net.freeze(name)
+    net.later(away_s, lambda: net.thaw(name))
+    net.run_until_quiet(120, settle_s=SETTLE_S)
+    assert net.core.state.view.links == links  # type: ignore[union-attr]
+    assert watch.violations == []
+
+
+@pytest.mark.parametrize("name", ["leaf1", "spine1"])
+def test_a_switch_without_a_session_keeps_its_links_because_its_tables_go_on_forwarding(name: str) -> None:
+    net = started(2)
+    watch = DeliveryWatch(net)
+    net.lose_session(name, reconnect_after_s=12.0)
+    net.run_until_quiet(120, settle_s=SETTLE_S)
+    assert watch.violations == []
+
+
+def test_a_cable_that_failed_silently_while_its_switch_was_frozen_is_found_afterwards() -> None:
+    net = started(3)
+    net.freeze("spine1")
+    net.fail_silently(net.cable("leaf1", "spine1"), sender="spine1")
+    net.later(10.0, lambda: net.thaw("spine1"))
+    net.run_until_quiet(120, settle_s=SETTLE_S)
+    assert check_delivery(net) == []
