@@ -1,23 +1,31 @@
-"""Ryu's OpenFlow 1.3 objects -> southbound messages, in the same canonical spelling that the controller uses.
+"""OpenFlow 1.3 -> southbound messages, in the same canonical spelling that the controller uses.
 
-Every function is total: a rule of somebody else may hold actions or instructions for which the southbound protocol
-has no word. Such a one is reported as an `Action` with no kind set, so that the rule still shows up with its match
-and cookie, and is equal to no rule of ours.
+Tables are read from bytes: a switch may hold rules of somebody else with actions that Ryu's parser knows nothing of or
+breaks on, and Ryu takes ten times as long. Everything short is read from Ryu's objects. Actions or instructions for
+which the southbound protocol has no word are reported as an `Action` with no kind set, so that their rule still shows
+up with its match and cookie, and is equal to no rule of ours.
 """
 
-from collections.abc import Iterable
+import struct
 from typing import Any
 
 from heddle.southbound.v1 import link_pb2
-from ryu.ofproto import nicira_ext
 from ryu.ofproto import ofproto_v1_3 as ofp
-from ryu.ofproto import ofproto_v1_3_parser as parser
 
+from apps.codec_actions import decode_actions
 from apps.codec_encode import GROUP_TYPES
-from apps.codec_fields import from_ryu_field, from_ryu_match
+from apps.codec_fields import CodecError, decode_match
 
 _Group = link_pb2.Group
 _GROUP_KINDS = {group_type: kind for kind, group_type in GROUP_TYPES.items()}
+# Length, table, priority and cookie of ofp_flow_stats; its durations, time-outs, flags and counters are passed over.
+_FLOW_STATS = struct.Struct("!HBx8xH4x2x4xQ16x")
+_GROUP_DESC = struct.Struct("!HBxI")
+_BUCKET = struct.Struct("!HHI8x")
+_METER_CONFIG = struct.Struct("!HHI")
+_BAND = struct.Struct("!HHII4x")
+# Type, length, and what meter and goto instructions hold.
+_INSTRUCTION = struct.Struct("!HHI")
 _PORT_REASONS = {
     ofp.OFPPR_ADD: link_pb2.PortStatus.REASON_ADD,
     ofp.OFPPR_DELETE: link_pb2.PortStatus.REASON_DELETE,
@@ -25,59 +33,46 @@ _PORT_REASONS = {
 }
 
 
-def decode_rule(statistics: Any) -> link_pb2.Rule:
-    """An OFPFlowStats entry as a rule; counters and timeouts are left out."""
-    rule = link_pb2.Rule(
-        table_id=statistics.table_id,
-        priority=statistics.priority,
-        cookie=statistics.cookie,
-        match=from_ryu_match(statistics.match),
-    )
-    for instruction in statistics.instructions:
-        _add_instruction(rule, instruction)
-    return rule
+def decode_rules(data: bytes) -> list[link_pb2.Rule]:
+    """An array of ofp_flow_stats; counters and timeouts are left out. Raises CodecError when lengths do not add up."""
+    rules = []
+    for start, end in _entries(data, 0, len(data), _FLOW_STATS.size):
+        _, table_id, priority, cookie = _FLOW_STATS.unpack_from(data, start)
+        match, offset = decode_match(data, start + _FLOW_STATS.size, end)
+        rule = link_pb2.Rule(table_id=table_id, priority=priority, cookie=cookie, match=match)
+        _add_instructions(rule, data, offset, end)
+        rules.append(rule)
+    return rules
 
 
-def decode_group(description: Any) -> link_pb2.Group:
-    """An OFPGroupDescStats entry."""
-    kind = _GROUP_KINDS.get(description.type, _Group.KIND_UNSPECIFIED)
-    return link_pb2.Group(
-        group_id=description.group_id,
-        kind=kind,
-        buckets=[_decode_bucket(kind, bucket) for bucket in description.buckets],
-    )
+def decode_groups(data: bytes) -> list[link_pb2.Group]:
+    """An array of ofp_group_desc. Raises CodecError."""
+    groups = []
+    for start, end in _entries(data, 0, len(data), _GROUP_DESC.size):
+        _, group_type, group_id = _GROUP_DESC.unpack_from(data, start)
+        kind = _GROUP_KINDS.get(group_type, _Group.KIND_UNSPECIFIED)
+        buckets = [
+            _decode_bucket(kind, data, at, behind)
+            for at, behind in _entries(data, start + _GROUP_DESC.size, end, _BUCKET.size)
+        ]
+        groups.append(link_pb2.Group(group_id=group_id, kind=kind, buckets=buckets))
+    return groups
 
 
-def decode_meter(configuration: Any) -> link_pb2.Meter:
-    """An OFPMeterConfigStats entry. One that is not a single packet-rate drop band is reported with a rate of 0."""
-    bands = configuration.bands
-    meter = link_pb2.Meter(meter_id=configuration.meter_id)
-    if configuration.flags & ofp.OFPMF_PKTPS and len(bands) == 1 and bands[0].type == ofp.OFPMBT_DROP:
-        meter.packets_per_second = bands[0].rate
-        meter.burst_packets = bands[0].burst_size
-    return meter
+def decode_meters(data: bytes) -> list[link_pb2.Meter]:
+    """An array of ofp_meter_config. One that is not a single packet-rate drop band is reported with a rate of 0.
 
-
-def decode_action(action: Any) -> link_pb2.Action:
-    """One action; no kind is set when the southbound protocol has no word for it."""
-    if isinstance(action, parser.OFPActionOutput):
-        # Only towards the controller does max_len mean anything; switches keep any number elsewhere.
-        max_len = action.max_len if action.port == ofp.OFPP_CONTROLLER else 0
-        return link_pb2.Action(output=link_pb2.Output(port_no=action.port, max_len=max_len))
-    if isinstance(action, parser.OFPActionGroup):
-        return link_pb2.Action(group_id=action.group_id)
-    if isinstance(action, parser.OFPActionSetQueue):
-        return link_pb2.Action(queue_id=action.queue_id)
-    if isinstance(action, parser.OFPActionSetField):
-        return link_pb2.Action(set_field=from_ryu_field(action.key, action.value))
-    if isinstance(action, parser.OFPActionDecNwTtl):
-        return link_pb2.Action(decrement_ttl=True)
-    if isinstance(action, parser.OFPActionSetNwTtl):
-        return link_pb2.Action(set_ttl=action.nw_ttl)
-    if isinstance(action, parser.NXActionBundle) and action.algorithm == nicira_ext.NX_BD_ALG_HRW:
-        bundle = link_pb2.Bundle(fields=action.fields, basis=action.basis, ports=action.slaves)
-        return link_pb2.Action(bundle=bundle)
-    return link_pb2.Action()
+    Raises CodecError."""
+    meters = []
+    for start, end in _entries(data, 0, len(data), _METER_CONFIG.size):
+        _, flags, meter_id = _METER_CONFIG.unpack_from(data, start)
+        meter = link_pb2.Meter(meter_id=meter_id)
+        if flags & ofp.OFPMF_PKTPS and end - start == _METER_CONFIG.size + _BAND.size:
+            kind, _, rate, burst = _BAND.unpack_from(data, start + _METER_CONFIG.size)
+            if kind == ofp.OFPMBT_DROP:
+                meter.packets_per_second, meter.burst_packets = rate, burst
+        meters.append(meter)
+    return meters
 
 
 def decode_port(description: Any) -> link_pb2.Port:
@@ -117,24 +112,40 @@ def is_cable(port_no: int) -> bool:
     return 0 < port_no <= int(ofp.OFPP_MAX)
 
 
-def _add_instruction(rule: link_pb2.Rule, instruction: Any) -> None:
-    if isinstance(instruction, parser.OFPInstructionMeter):
-        rule.meter_id = instruction.meter_id
-    elif isinstance(instruction, parser.OFPInstructionGotoTable):
-        rule.goto_table = instruction.table_id
-    elif instruction.type == ofp.OFPIT_APPLY_ACTIONS:
-        rule.actions.extend(_decode_actions(instruction.actions))
-    else:
-        rule.actions.append(link_pb2.Action())
+def _entries(data: bytes, offset: int, limit: int, smallest: int) -> list[tuple[int, int]]:
+    """(start, end) of the structures in an array in which each begins with its own length. Raises CodecError."""
+    found = []
+    while offset < limit:
+        length = int.from_bytes(data[offset : offset + 2], "big")
+        if length < smallest or offset + length > limit:
+            raise CodecError(f"an entry of {length} bytes where {limit - offset} are left")
+        found.append((offset, offset + length))
+        offset += length
+    return found
 
 
-def _decode_bucket(kind: int, bucket: Any) -> link_pb2.Bucket:
+def _add_instructions(rule: link_pb2.Rule, data: bytes, offset: int, end: int) -> None:
+    while offset < end:
+        if offset + _INSTRUCTION.size > end:
+            raise CodecError("an instruction is cut off")
+        kind, length, number = _INSTRUCTION.unpack_from(data, offset)
+        if length < _INSTRUCTION.size or offset + length > end:
+            raise CodecError(f"an instruction of {length} bytes")
+        if kind == ofp.OFPIT_APPLY_ACTIONS:
+            rule.actions.extend(decode_actions(data, offset + _INSTRUCTION.size, offset + length))
+        elif kind == ofp.OFPIT_GOTO_TABLE:
+            rule.goto_table = number >> 24
+        elif kind == ofp.OFPIT_METER:
+            rule.meter_id = number
+        else:
+            rule.actions.append(link_pb2.Action())
+        offset += length
+
+
+def _decode_bucket(kind: int, data: bytes, start: int, end: int) -> link_pb2.Bucket:
+    _, weight, watch_port = _BUCKET.unpack_from(data, start)
     return link_pb2.Bucket(
-        weight=bucket.weight if kind == _Group.KIND_SELECT else 0,
-        watch_port=bucket.watch_port if kind == _Group.KIND_FAST_FAILOVER else ofp.OFPP_ANY,
-        actions=_decode_actions(bucket.actions),
+        weight=weight if kind == _Group.KIND_SELECT else 0,
+        watch_port=watch_port if kind == _Group.KIND_FAST_FAILOVER else ofp.OFPP_ANY,
+        actions=decode_actions(data, start + _BUCKET.size, end),
     )
-
-
-def _decode_actions(actions: Iterable[Any]) -> list[link_pb2.Action]:
-    return [decode_action(action) for action in actions]

@@ -63,6 +63,7 @@ class Connection:
         """SwitchUp with the ports as they are now; nothing while the switch has not fully introduced itself."""
         if self.switch_up is None:
             return []
+        self.switch_up.atomic = self.session.atomic
         del self.switch_up.ports[:]
         self.switch_up.ports.extend(self.ports[number] for number in sorted(self.ports))
         return [link_pb2.AgentMessage(switch_up=self.switch_up)]

@@ -10,7 +10,7 @@ from heddle.southbound.v1 import link_pb2
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from apps.codec_decode import decode_counters, decode_group, decode_meter, decode_rule, is_cable
+from apps.codec_decode import decode_counters, is_cable
 
 # Silence after which a read is given up. Every part that arrives starts it anew.
 READ_TIMEOUT_S = 5.0
@@ -44,10 +44,10 @@ class TableRead:
     def __init__(self, request: link_pb2.ReadTables, now: float) -> None:
         self._tables = link_pb2.Tables(dpid=request.dpid, session_id=request.session_id, request_id=request.request_id)
         # In the order of `messages`, after the barrier.
-        self._adders: tuple[Callable[[Any], None], ...] = (
-            lambda entry: self._tables.rules.append(decode_rule(entry)),
-            lambda entry: self._tables.groups.append(decode_group(entry)),
-            lambda entry: self._tables.meters.append(decode_meter(entry)),
+        self._adders: tuple[Callable[[list[Any]], None], ...] = (
+            self._tables.rules.extend,
+            self._tables.groups.extend,
+            self._tables.meters.extend,
         )
         self._order: list[int] = []
         self._open: set[int] = set()
@@ -68,9 +68,7 @@ class TableRead:
             self._open.add(xid)
 
     def part(self, xid: int, entries: list[Any], more: bool, now: float) -> None:
-        add = self._adders[self._order.index(xid) - 1]
-        for entry in entries:
-            add(entry)
+        self._adders[self._order.index(xid) - 1](entries)
         self.deadline = now + READ_TIMEOUT_S
         if not more:
             self._open.discard(xid)

@@ -18,6 +18,7 @@ from ryu.lib import hub
 from ryu.ofproto import ofproto_common
 from ryu.ofproto import ofproto_v1_3 as ofp
 
+from apps import message_parser
 from apps.lifetime import Lifetime
 from apps.loop_delay import LoopDelay
 from apps.port_owner import port_problem
@@ -37,7 +38,7 @@ def _yield_after(event: Any) -> None:
     """Lets other greenlets run after every message of this kind.
 
     Ryu reads a switch's messages in one go as long as there are any. The parts of a large flow table are 64 KiB each
-    and take some 40 ms to parse; a hundred of them in a row would let other switches give up on us.
+    and take milliseconds to decode; a hundred of them in a row would let other switches wait.
     """
 
     def pause(_event: Any) -> None:
@@ -76,6 +77,7 @@ class SwitchEventsApp(app_manager.RyuApp):  # type: ignore[misc]
         self.lifetime = Lifetime()
         self.loop_delay = LoopDelay()
         self.switches = Switchboard(self.report, time.monotonic)
+        message_parser.install()
         self._prepare_listener()
 
     def report(self, message: link_pb2.AgentMessage) -> None:
@@ -145,9 +147,9 @@ class SwitchEventsApp(app_manager.RyuApp):  # type: ignore[misc]
     def _packet_in(self, message: Any) -> None:
         self.switches.packet_in(message)
 
-    @on(ofp_event.EventOFPBarrierReply, MAIN_DISPATCHER)
-    def _barrier(self, message: Any) -> None:
-        self.switches.barrier_answered(message.datapath, message.xid)
+    @on([ofp_event.EventOFPBarrierReply, ofp_event.EventONFBundleCtrlMsg], MAIN_DISPATCHER)
+    def _reply(self, message: Any) -> None:
+        self.switches.replied(message.datapath, message.xid)
 
     @on(ofp_event.EventOFPErrorMsg, MAIN_DISPATCHER)
     def _error(self, message: Any) -> None:

@@ -55,6 +55,8 @@ class Switchboard:
         if claim.other is not None:
             self._end(claim.other, "replaced by a new connection of the same switch")
             claim.other.close()
+        # Before the description, so that it is known when the switch counts as up.
+        connection.session.probe()
         connection.session.ask(parser.OFPDescStatsRequest(datapath, 0))
         connection.start_sending(self._sender_failed)
 
@@ -65,7 +67,8 @@ class Switchboard:
             return
         texts = (description.mfr_desc, description.hw_desc, description.sw_desc)
         connection.describe(*(text.decode("utf-8", errors="replace") for text in texts))
-        LOG.info("switch %016x is up, from %s", connection.dpid, connection.peer_address)
+        updates = "atomic updates" if connection.session.atomic else "no atomic updates"
+        LOG.info("switch %016x is up, from %s, %s", connection.dpid, connection.peer_address, updates)
         self._tell(connection.reports())
 
     def closed(self, datapath: Any, reason: str = "the OpenFlow connection ended") -> None:
@@ -116,9 +119,10 @@ class Switchboard:
         )
         self._tell([link_pb2.AgentMessage(packet_in=packet)])
 
-    def barrier_answered(self, datapath: Any, xid: int) -> None:
+    def replied(self, datapath: Any, xid: int) -> None:
+        """The answer to a barrier or to a bundle's control message."""
         if connection := self._speaking(datapath):
-            self._tell(connection.session.on_barrier(xid))
+            self._tell(connection.session.on_reply(xid))
             connection.wake()
 
     def refused(self, message: Any) -> None:
@@ -128,6 +132,7 @@ class Switchboard:
             code = message.exp_type if message.code is None else message.code
             experimenter = getattr(message, "experimenter", 0)
             self._tell(connection.session.on_error(message.xid, message.type, code, experimenter))
+            connection.wake()
 
     def multipart_answered(self, datapath: Any, xid: int, entries: list[Any], more: bool) -> None:
         if connection := self._speaking(datapath):
@@ -137,6 +142,7 @@ class Switchboard:
         """To be called about once a second."""
         for connection in self._registry.all():
             self._tell(connection.session.expire(self._clock()))
+            connection.wake()
 
     # --- what the controller asks for -----------------------------------------------------------------------
 

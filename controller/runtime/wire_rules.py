@@ -250,6 +250,7 @@ _MODIFICATION_WRITERS: dict[type, Callable[[Any], pb.Modification]] = {
     rules.ModifyGroup: lambda m: pb.Modification(modify_group=write_group(m.group)),
     rules.DeleteGroup: lambda m: pb.Modification(delete_group_id=m.group_id),
     rules.AddMeter: lambda m: pb.Modification(add_meter=_write_meter(m.meter)),
+    rules.ModifyMeter: lambda m: pb.Modification(modify_meter=_write_meter(m.meter)),
     rules.DeleteMeter: lambda m: pb.Modification(delete_meter_id=m.meter_id),
     rules.Barrier: lambda _: pb.Modification(barrier=True),
 }

@@ -33,7 +33,7 @@ def _refusals(data: bytes) -> list[str]:
     session.submit(pb.Batch(dpid=1, session_id="s", batch_id=1, modifications=[pb.Modification(add_rule=pb.Rule())]))
     session.next_bytes()
     assert session.on_error(error.xid, error.type, error.code) == []
-    (report,) = session.on_barrier(error.xid ^ 1)
+    (report,) = session.on_reply(error.xid ^ 1)
     assert [entry.index for entry in report.batch_result.errors] == [0]
     return [entry.name for entry in report.batch_result.errors]
 

@@ -47,7 +47,7 @@ def test_a_batch_keeps_its_order_and_ends_with_a_barrier() -> None:
     session.submit(_batch(5, _GROUP, _rule(), _rule(2)))
     sent = _sent(session)
     assert [kind for kind, _ in sent] == [GROUP_MOD, FLOW_MOD, FLOW_MOD, BARRIER]
-    (report,) = session.on_barrier(sent[-1][1])
+    (report,) = session.on_reply(sent[-1][1])
     assert report.batch_result == pb.BatchResult(dpid=1, session_id="s", batch_id=5, status=pb.BatchResult.STATUS_DONE)
     assert session.lost() == []
 
@@ -58,9 +58,9 @@ def test_a_barrier_holds_back_the_rest_until_it_is_answered() -> None:
     session.submit(_batch(6, _rule()))
     first = _sent(session)
     assert [kind for kind, _ in first] == [GROUP_MOD, BARRIER]
-    assert session.on_barrier(4711) == []
+    assert session.on_reply(4711) == []
     assert _sent(session) == []
-    assert session.on_barrier(first[-1][1]) == []
+    assert session.on_reply(first[-1][1]) == []
     # The second batch need not wait for the closing barrier of the first.
     assert [kind for kind, _ in _sent(session)] == [FLOW_MOD, BARRIER, FLOW_MOD, BARRIER]
 
@@ -94,7 +94,7 @@ def test_refusals_are_told_by_index_once_and_in_order() -> None:
     assert session.on_error(xids[2], 5, 1) == []
     assert session.on_error(xids[0], 2, 9) == []
     assert session.on_error(xids[0], 2, 8) == []
-    (report,) = session.on_barrier(sent[-1][1])
+    (report,) = session.on_reply(sent[-1][1])
     assert report.batch_result.status == pb.BatchResult.STATUS_REFUSED
     assert [(error.index, error.name) for error in report.batch_result.errors] == [
         (0, "OFPET_BAD_ACTION/OFPBAC_BAD_OUT_GROUP"),
@@ -110,7 +110,7 @@ def test_a_message_too_long_for_openflow_is_refused_not_sent() -> None:
     session.submit(_batch(5, pb.Modification(add_group=huge), _rule()))
     sent = _sent(session)
     assert [kind for kind, _ in sent] == [FLOW_MOD, BARRIER]
-    (report,) = session.on_barrier(sent[-1][1])
+    (report,) = session.on_reply(sent[-1][1])
     assert [error.index for error in report.batch_result.errors] == [0]
 
 
@@ -142,7 +142,7 @@ def test_a_controller_that_went_away_is_answered_nothing() -> None:
     session.submit(_batch(6, _rule()))
     session.abandon()
     assert _sent(session) == []
-    assert session.on_barrier(sent[-1][1]) == []
+    assert session.on_reply(sent[-1][1]) == []
     assert session.on_error(sent[0][1], 5, 1) == []
 
 
@@ -155,15 +155,15 @@ def reading() -> tuple[SwitchSession, list[int]]:
     return session, [xid for _, xid in sent[1:]]
 
 
-def _flow(priority: int) -> Any:
-    return parser.OFPFlowStats(table_id=0, priority=priority, cookie=0, match=parser.OFPMatch(), instructions=[])
+def _flow(priority: int) -> pb.Rule:
+    return pb.Rule(priority=priority)
 
 
 def test_tables_are_collected_from_many_parts(reading: tuple[SwitchSession, list[int]]) -> None:
     session, (flows, groups, meters) = reading
     assert session.on_multipart(flows, [_flow(1)], True, 1.0) == []
     assert session.on_multipart(meters, [], False, 2.0) == []
-    assert session.on_multipart(groups, [parser.OFPGroupDescStats(ofp.OFPGT_ALL, 3, [])], False, 3.0) == []
+    assert session.on_multipart(groups, [pb.Group(group_id=3)], False, 3.0) == []
     # Every part starts the time-out anew.
     assert session.expire(7.9) == []
     (report,) = session.on_multipart(flows, [_flow(2)], False, 8.0)
@@ -204,7 +204,7 @@ def test_a_read_waits_for_the_batch_before_it() -> None:
     session.read_tables(pb.ReadTables(dpid=1, session_id="s", request_id=7), 0.0)
     first = _sent(session)
     assert MULTIPART not in [kind for kind, _ in first]
-    session.on_barrier(first[-1][1])
+    session.on_reply(first[-1][1])
     assert [kind for kind, _ in _sent(session)][:3] == [FLOW_MOD, BARRIER, BARRIER]
 
 
