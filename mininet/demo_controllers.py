@@ -69,6 +69,7 @@ def heddle(lab: FabricLab, topology: Path, logs: Path) -> Iterator[str]:
             "HEDDLE_TOPOLOGY": str(topology),
             "HEDDLE_SOUTHBOUND": f"unix:{private}/controller.sock",
             "HEDDLE_GRPC": address,
+            "HEDDLE_STATE": f"{private}/heddle.db",
             "HEDDLE_OVSDB": f"unix:{lab.ovs.database.removeprefix('unix:')}",
         }
         with ryu_manager(lab, "apps/fabric.py", logs / "heddle.log", environment):

@@ -1,4 +1,4 @@
-"""Settings for every test: no test may depend on how busy the machine is."""
+"""Settings for every test: none may depend on how busy the machine is, or on what another one left behind."""
 
 import os
 
@@ -6,7 +6,12 @@ import os
 # when grpc is first imported.
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 
+import os
+
 from hypothesis import settings
+
+# A controller that a test starts must never share what it remembers with another one, nor with this machine's own.
+os.environ["HEDDLE_STATE"] = "none"
 
 settings.register_profile("heddle", deadline=None, print_blob=True)
 settings.load_profile("heddle")

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from controller.core.remembered import FactKeys, Facts
 from controller.pipeline.rules import Modification
 from controller.qos.queues import PortQueues
 
@@ -43,6 +44,15 @@ class ConfigureQueues:
 
     dpid: int
     ports: tuple[PortQueues, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Remember:
+    """To be written to the store as one change, all of it or nothing; answered by `Remembered` with its number."""
+
+    change_id: int
+    learnt: Facts
+    forgotten: FactKeys
 
 
 class Failure(StrEnum):
@@ -88,4 +98,6 @@ class Report:
     fields: tuple[tuple[str, str], ...] = ()
 
 
-Command = SendPacket | SendBatch | ReadTables | ReadPortStatistics | ConfigureQueues | Accepted | Refused | Report
+Command = (
+    SendPacket | SendBatch | ReadTables | ReadPortStatistics | ConfigureQueues | Remember | Accepted | Refused | Report
+)

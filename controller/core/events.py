@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from controller.core.remembered import Facts
 from controller.fabric.model import Port
 from controller.jobs.collective import Collective
 from controller.pipeline.rules import SwitchTables
@@ -123,6 +124,21 @@ class CollectiveWithdrawn:
 
 
 @dataclass(frozen=True, slots=True)
+class Restored:
+    """What the store holds, handed in before any other event. Without a store there is no such event."""
+
+    facts: Facts
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """Answer to Remember. `problem` is empty when the change outlives this process from now on."""
+
+    change_id: int
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """A deadline the core asked for has come."""
 
@@ -138,5 +154,7 @@ Event = (
     | PortStatisticsRead
     | CollectiveAnnounced
     | CollectiveWithdrawn
+    | Restored
+    | Remembered
     | Tick
 )

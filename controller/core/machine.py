@@ -17,14 +17,19 @@ from controller.core.events import (
     PacketReceived,
     PortChanged,
     PortStatisticsRead,
+    Remembered,
+    Restored,
     SwitchConnected,
     SwitchDisconnected,
     SwitchRefused,
     TablesRead,
     Tick,
 )
+from controller.core.learning import Learning
+from controller.core.memory import Memory
 from controller.core.packets import PacketHandler
 from controller.core.reconcile import Reconciler
+from controller.core.remembered import Facts, RememberedJob
 from controller.core.settings import CoreSettings
 from controller.core.state import State, SwitchState
 from controller.fabric import beacon
@@ -41,8 +46,6 @@ from controller.qos.queues import port_queues
 
 # Links come up in bursts; placing and compiling once per burst is enough. Losses are acted on at once.
 _SETTLE_S = 0.02
-# Long enough for three beacons in each direction.
-_LEARNING_PERIODS = 4
 
 
 class Core:
@@ -64,6 +67,8 @@ class Core:
         )
         self.rates = RateTracker()
         self.answers = Answers()
+        self.memory = Memory()
+        self.learning = Learning(settings.beacon_period_s, set(self.plan.names))
         self._base: dict[int, SwitchTables] = {}
         self._periodic_due_s = float("-inf")
 
@@ -77,8 +82,7 @@ class Core:
     def next_deadline_s(self) -> float | None:
         """When `Tick` is wanted at the latest; None only while no switch has ever connected."""
         deadlines = list(self.reconciler.deadlines())
-        if self.state.replan_due_s is not None:
-            deadlines.append(self.state.replan_due_s)
+        deadlines += [due for due in (self.state.replan_due_s, self.memory.next_deadline_s()) if due is not None]
         beacons = self.discovery.next_deadline_s()
         if beacons is not None:
             deadlines.append(beacons)
@@ -115,6 +119,24 @@ class Core:
                 return self._request(requests.announce(self.state, event), now_s)
             case CollectiveWithdrawn():
                 return self._request(requests.withdraw(self.state, event), now_s)
+            case Restored():
+                return self._restored(event)
+            case Remembered():
+                return self._remembered(event, now_s)
+
+    def _restored(self, event: Restored) -> list[Command]:
+        self.memory.restore(event.facts)
+        self.hosts.remembered = dict(event.facts.hosts)
+        if not self.plan.names:
+            self.learning.expect(event.facts.switches)
+        return requests.restore(self.state, event.facts)
+
+    def _remembered(self, event: Remembered, now_s: float) -> list[Command]:
+        commands = self.memory.take(event, now_s)
+        self.state.alarms.pop("memory", None)
+        if self.memory.alarm:
+            self.state.alarms["memory"] = self.memory.alarm
+        return commands
 
     def _current(self, dpid: int, session_id: str) -> SwitchState | None:
         """The switch, if this is its present session: late words of a dead session are ignored."""
@@ -124,7 +146,7 @@ class Core:
     def _connected(self, event: SwitchConnected, now_s: float) -> list[Command]:
         if event.dpid not in self.state.switches:
             # We may be a restarted controller: what works is left alone until beacons have told what there is.
-            self.reconciler.hold(now_s + _LEARNING_PERIODS * self.settings.beacon_period_s)
+            self.reconciler.hold(self.learning.until_s(event.dpid, now_s))
         switch = self.state.switches.setdefault(event.dpid, SwitchState(event.dpid))
         switch.session_id, switch.peer_address = event.session_id, event.peer_address
         switch.nicira, switch.software = event.nicira, event.software
@@ -136,7 +158,8 @@ class Core:
         for ref in gone:
             self._remove_port(ref, now_s)
         for port in event.ports:
-            if self.discovery.set_port(port, now_s):
+            lost_host = not port.up and self.hosts.forget_port(port.ref)
+            if self.discovery.set_port(port, now_s) or lost_host:
                 self._fabric_changed(now_s)
         self.discovery.announce_again(event.dpid, now_s)
         self._fabric_changed(now_s + _SETTLE_S)
@@ -243,11 +266,17 @@ class Core:
             commands += self._periodic(now_s)
         commands += self.reconciler.give_up_late(now_s)
         commands += self.reconciler.ask_tables(now_s)
+        if self.reconciler.hold_is_over(now_s):
+            self._end_learning()
+            self._jobs_changed(now_s)
         if self.state.replan_due_s is not None and now_s >= self.state.replan_due_s:
             self._replan(now_s)
+        # What is decided is written down before a switch hears of it, and long before its caller does.
+        commands += self.memory.due(now_s)
         commands += self.reconciler.next_batches(now_s)
-        if self.state.waiters and self.state.replan_due_s is None and self.reconciler.settled:
-            commands += requests.answers(self.state)
+        carried_out = self.state.replan_due_s is None and self.reconciler.settled and not self.memory.busy
+        if self.state.waiters and carried_out:
+            commands += requests.answers(self.state, self.memory.problem)
         return commands
 
     def _at_work(self, now_s: float, dpid: int, since_s: float) -> bool:
@@ -278,7 +307,26 @@ class Core:
         planning.replan(self.state, self.rates.background_bps(used, now_s))
         steering = compile_steering(self.state.view, planning.steered_flows(self.state))
         self.reconciler.set_desired(merged(self._base, steering))
+        self.memory.want(self._worth_remembering())
         self.state.revision += 1
+
+    def _worth_remembering(self) -> Facts:
+        """What was restored counts until it has had the time to show itself: this run may end before that, too."""
+        restored = self.state.restored
+        jobs = {job_id: RememberedJob(job.collective, job.ends) for job_id, job in self.state.jobs.items()}
+        paths = dict(self.state.paths)
+        if restored.paths:
+            used = {requests.unit_of(flow) for job in self.state.jobs.values() for flow in job.flows}
+            paths = {unit: path for unit, path in restored.paths.items() if unit in used} | paths
+        hosts = self.hosts.remembered | {address: host.port for address, host in self.hosts.seen.items()}
+        return Facts(jobs, paths, hosts, restored.switches | self.state.switches.keys())
+
+    def _end_learning(self) -> None:
+        """From now on only what has been seen counts."""
+        self.reconciler.release()
+        self.learning.end()
+        self.hosts.remembered.clear()
+        self.state.restored, self.state.learning = Facts(), False
 
     def _look_at_fabric(self) -> None:
         self.state.base_stale = False
@@ -288,7 +336,7 @@ class Core:
         rate = self.settings.default_rate_bps
         self.state.view, self.state.view_problems = build(facts, ports, links, self.hosts, self.plan, rate)
         if self._plan_is_met():
-            self.reconciler.release()
+            self._end_learning()
         self._base = compile_base(self.state.view, self.settings.qos, self.settings.punt_packets_per_second)
 
     def _plan_is_met(self) -> bool:

@@ -125,10 +125,10 @@ class PacketHandler:
         return SendPacket(dpid, ports, arp.encode(question, arp.BROADCAST))
 
     def probe_planned(self, dpids: set[int]) -> list[Command]:
-        """Asks for every planned host not seen yet at the port where it should be."""
+        """Asks for every planned or remembered host not seen yet at the port where it should be."""
         result: list[Command] = []
-        for host, at in self.hosts.expected_but_unseen():
+        for address, at in self.hosts.expected_but_unseen():
             state = self.discovery.ports.get(at)
             if at.dpid in dpids and state is not None and state.port.up:
-                result.append(self._probe(host.ipv4, at.dpid, (at.port_no,)))
+                result.append(self._probe(address, at.dpid, (at.port_no,)))
         return result

@@ -58,10 +58,13 @@ def replan(state: State, background_bps: Mapping[PortRef, float]) -> None:
     """Places every unit that needs a path and leaves paths, problem and placement in the state."""
     units = units_of(state.jobs.values(), hosts_by_address(state))
     state.refused_units &= units.keys()
-    crossing = {u: load for u, load in units.items() if load.crosses and u not in state.refused_units}
+    waiting = _awaiting_links(state)
+    left_out = state.refused_units | waiting
+    crossing = {u: load for u, load in units.items() if load.crosses and u not in left_out}
+    pinned = {**state.paths, **state.restored.paths}
     state.problem = Problem(
         demands=tuple(
-            Demand(unit_id(u), load.src.port.dpid, load.dst.port.dpid, load.size_bytes, pinned=state.paths.get(u))
+            Demand(unit_id(u), load.src.port.dpid, load.dst.port.dpid, load.size_bytes, pinned=pinned.get(u))
             for u, load in sorted(crossing.items())
         ),
         paths=two_tier_paths(state.view),
@@ -71,6 +74,13 @@ def replan(state: State, background_bps: Mapping[PortRef, float]) -> None:
     placement = place(state.problem)
     state.paths = {u: path for u in crossing if (path := placement.paths.get(unit_id(u))) is not None}
     state.placement = with_host_links(placement, _host_load_s(units.values()))
+
+
+def _awaiting_links(state: State) -> set[Unit]:
+    """Units that had a path before the restart of which not every link has shown itself yet: they may be on it still,
+    and placing them elsewhere would move them."""
+    ends = {end for link in state.view.links for end in (link.a, link.b)}
+    return {unit for unit, path in state.restored.paths.items() if not ends.issuperset(path)}
 
 
 def _host_load_s(units: Iterable[UnitLoad]) -> float:

@@ -42,6 +42,10 @@ class Reconciler:
     _drained_at_s: float = _NO_HOLD
     # Removals are all that is left to do, and wait for that.
     _draining: bool = False
+    # By switch: desired, actual, how often it had changed, whether a leaf, and the difference between the two.
+    _differences: dict[int, tuple[SwitchTables, ActualTables, int, bool, Mapping[Stage, tuple[Modification, ...]]]] = (
+        field(default_factory=dict)
+    )
 
     def _id(self) -> int:
         self._next_id += 1
@@ -98,8 +102,6 @@ class Reconciler:
 
     def next_batches(self, now_s: float) -> list[Command]:
         """The next stage on every switch that has it; nothing while an earlier one is not answered."""
-        if now_s >= self.hold_until_s:
-            self.release()
         self._draining = False
         if any(s.in_flight for s in self.state.switches.values()):
             return []
@@ -126,13 +128,22 @@ class Reconciler:
             # Just connected: nothing is decided for it yet, which is not the same as "it should hold nothing".
             return {}
         known = self.state.view.switches.get(dpid)
-        at_leaf = known is not None and known.role == Role.LEAF
-        found = stages(desired, actual, lambda rule: at_leaf and is_steering(rule))
+        found = self._difference(dpid, desired, actual, at_leaf=known is not None and known.role == Role.LEAF)
         superfluous = tuple(m for m in found.get(Stage.REMOVE, ()) if isinstance(m, DeleteRule) and is_steering(m.rule))
         if dpid in self.state.full and superfluous:
             # Room first: what goes is only steering, and routing below it delivers.
             return {Stage.PREPARE: superfluous}
         return guard_only(found) if held else found
+
+    def _difference(
+        self, dpid: int, desired: SwitchTables, actual: ActualTables, *, at_leaf: bool
+    ) -> Mapping[Stage, tuple[Modification, ...]]:
+        """While a switch is held, drained for or waited for, every packet asks anew; nothing has changed meanwhile."""
+        known = self._differences.get(dpid)
+        if known is None or known[0] is not desired or known[1] is not actual or known[2:4] != (actual.changes, at_leaf):
+            found = stages(desired, actual, lambda rule: at_leaf and is_steering(rule))
+            known = self._differences[dpid] = (desired, actual, actual.changes, at_leaf, found)
+        return known[4]
 
     def _send(
         self, switch: SwitchState, stage: Stage, modifications: tuple[Modification, ...], now_s: float
@@ -198,10 +209,18 @@ class Reconciler:
         switch.read_due_s = None
 
     def hold(self, until_s: float) -> None:
-        self.hold_until_s = max(self.hold_until_s, until_s)
+        """Switches that an earlier run has programmed are left as they are until then; replaces an earlier word."""
+        self.hold_until_s = until_s
+
+    def hold_is_over(self, now_s: float) -> bool:
+        return self.hold_until_s != _NO_HOLD and now_s >= self.hold_until_s
 
     def release(self) -> None:
+        """The fabric is known: what was inherited is ours now, and a later hold for another switch spares it."""
         self.hold_until_s = _NO_HOLD
+        for switch in self.state.switches.values():
+            if switch.inherited:
+                switch.inherited, switch.unsettled = False, True
 
     def set_desired(self, desired: dict[int, SwitchTables]) -> None:
         for dpid, switch in self.state.switches.items():

@@ -1,12 +1,13 @@
 """What callers ask: announce and withdraw. Checks, changes the state, and answers when it is carried out."""
 
-from controller.core.commands import Accepted, Command, Failure, Refused
+from controller.core.commands import Accepted, Command, Failure, Refused, Report, Severity
 from controller.core.events import CollectiveAnnounced, CollectiveWithdrawn
 from controller.core.planning import hosts_by_address
+from controller.core.remembered import Facts, RememberedJob
 from controller.core.state import JobState, State, Unit, Waiter
 from controller.fabric.model import Host
 from controller.jobs.announcement import problems
-from controller.jobs.collective import Flow
+from controller.jobs.collective import Collective, Flow
 from controller.jobs.flows import expand, notes
 
 
@@ -26,23 +27,59 @@ def announce(state: State, event: CollectiveAnnounced) -> tuple[bool, list[Comma
     if wrong:
         return False, [Refused(event.request_id, Failure.INVALID_ARGUMENT, wrong)]
     by_name = {h.name: h for h in state.view.hosts} | hosts_by_address(state)
-    unknown = [f"ranks[{i}]: no host {r!r} on this fabric" for i, r in enumerate(collective.ranks) if r not in by_name]
-    if unknown:
-        return False, [Refused(event.request_id, Failure.NOT_FOUND, tuple(unknown))]
-    twice = _same_host_twice([by_name[r] for r in collective.ranks])
-    if twice:
-        return False, [Refused(event.request_id, Failure.INVALID_ARGUMENT, twice)]
     held = state.jobs.get(collective.job_id)
     if held is not None and held.collective == collective:
         state.waiters.append(Waiter(event.request_id, collective.job_id, state.changes_sent))
         return False, []
-    flows = expand(collective, lambda rank: (by_name[rank].name, by_name[rank].addresses[0]))
-    state.revision += 1
-    state.jobs[collective.job_id] = JobState(collective, flows, notes(collective, flows), state.revision)
+    unknown = [f"ranks[{i}]: no host {r!r} on this fabric" for i, r in enumerate(collective.ranks) if r not in by_name]
+    if unknown:
+        return False, [_unknown_hosts(state, event.request_id, unknown)]
+    twice = _same_host_twice([by_name[r] for r in collective.ranks])
+    if twice:
+        return False, [Refused(event.request_id, Failure.INVALID_ARGUMENT, twice)]
+    ends = tuple((by_name[rank].name, by_name[rank].addresses[0]) for rank in collective.ranks)
+    flows = _add_job(state, collective, ends)
     # What a switch refused before may fit now.
     state.refused_units -= {unit_of(flow) for flow in flows}
     state.waiters.append(Waiter(event.request_id, collective.job_id, state.changes_sent))
     return True, []
+
+
+def _unknown_hosts(state: State, request_id: int, unknown: list[str]) -> Refused:
+    if not state.learning:
+        return Refused(request_id, Failure.NOT_FOUND, tuple(unknown))
+    excuse = "the controller has just started and is still finding out what is there: ask again in a few seconds"
+    return Refused(request_id, Failure.UNAVAILABLE, (*unknown, excuse))
+
+
+def _add_job(state: State, collective: Collective, ends: tuple[tuple[str, str], ...]) -> tuple[Flow, ...]:
+    end_of = dict(zip(collective.ranks, ends, strict=True))
+    flows = expand(collective, end_of.__getitem__)
+    state.revision += 1
+    state.jobs[collective.job_id] = JobState(collective, ends, flows, notes(collective, flows), state.revision)
+    return flows
+
+
+def restore(state: State, facts: Facts) -> list[Command]:
+    """Takes up the jobs of an earlier run, whose hosts need not be known yet.
+
+    What this version finds wrong is dropped and reported: it could never be withdrawn or announced again otherwise.
+    """
+    reports: list[Command] = []
+    state.restored = facts
+    for job_id, job in sorted(facts.jobs.items()):
+        wrong = problems(job.collective) or _job_mismatch(job_id, job)
+        if wrong:
+            message = f"job {job_id!r} of an earlier run is forgotten: announce it again"
+            reports.append(Report(Severity.ERROR, message, (("problems", "; ".join(wrong)),)))
+        else:
+            _add_job(state, job.collective, job.ends)
+    return reports
+
+
+def _job_mismatch(job_id: str, job: RememberedJob) -> tuple[str, ...]:
+    fits = job_id == job.collective.job_id and len(job.ends) == len(job.collective.ranks)
+    return () if fits else ("the store's record does not fit together",)
 
 
 def _same_host_twice(hosts: list[Host]) -> tuple[str, ...]:
@@ -66,9 +103,15 @@ def withdraw(state: State, event: CollectiveWithdrawn) -> tuple[bool, list[Comma
     return True, []
 
 
-def answers(state: State) -> list[Command]:
-    """For every waiting caller, once the switches hold what was decided."""
+def answers(state: State, memory_problem: str) -> list[Command]:
+    """For every waiting caller, once the switches hold what was decided and the store has answered.
+
+    With a `memory_problem` nobody is told that the request is carried out: it would not outlive a restart.
+    """
     waiters, state.waiters = state.waiters, []
+    if memory_problem:
+        sentence = f"the switches follow, but nothing can be written down: a restart would undo it ({memory_problem})"
+        return [Refused(w.request_id, Failure.UNAVAILABLE, (sentence,)) for w in waiters]
     return [_answer(state, waiter) for waiter in waiters]
 
 

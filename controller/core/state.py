@@ -4,15 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controller.core.commands import SendBatch
+from controller.core.remembered import Facts
+from controller.core.remembered import Unit as Unit
 from controller.fabric.model import FabricView, Path
 from controller.jobs.collective import Collective, Flow
 from controller.pipeline.diff import ActualTables
 from controller.pipeline.rules import SwitchTables
 from controller.placement.problem import Placement, Problem
-
-# A steerable unit: (source address, destination address, UDP source port or 0). Two jobs that use the same one
-# share its rule and its path, and its load is their sum.
-Unit = tuple[str, str, int]
 
 
 @dataclass(slots=True)
@@ -55,9 +53,10 @@ class SwitchState:
 
 @dataclass(slots=True)
 class JobState:
-    """An announced collective and what it expanded to."""
+    """An announced collective and what it expanded to; `ends[i]` is (host name, address) of rank i."""
 
     collective: Collective
+    ends: tuple[tuple[str, str], ...]
     flows: tuple[Flow, ...]
     notes: tuple[str, ...]
     revision: int
@@ -81,6 +80,10 @@ class State:
     view_problems: tuple[str, ...] = ()
     # Path of every unit that crosses the fabric, as last placed.
     paths: dict[Unit, Path] = field(default_factory=dict)
+    # What an earlier run remembered; empty once everything that is there has had the time to show itself.
+    restored: Facts = field(default_factory=Facts)
+    # What is there may not all have been seen yet.
+    learning: bool = True
     # Units whose rules a switch refused: they use ECMP until their jobs change.
     refused_units: set[Unit] = field(default_factory=set)
     # Switches that refused a steering rule: they hold no ways back, until a job ends.

@@ -23,6 +23,8 @@ class HostTable:
 
     plan: FabricPlan | None
     seen: dict[str, SeenHost] = field(default_factory=dict)
+    # Where hosts were in an earlier run: a place to ask, not yet knowledge.
+    remembered: dict[str, PortRef] = field(default_factory=dict)
     planned: dict[str, tuple[PlannedHost, PortRef]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -53,5 +55,7 @@ class HostTable:
         entry = self.planned.get(address)
         return entry[0].name if entry else address
 
-    def expected_but_unseen(self) -> list[tuple[PlannedHost, PortRef]]:
-        return [entry for address, entry in self.planned.items() if address not in self.seen]
+    def expected_but_unseen(self) -> list[tuple[str, PortRef]]:
+        """(address, the port to ask at); the plan knows better than memory does."""
+        places = self.remembered | {address: port for address, (_, port) in self.planned.items()}
+        return [(address, port) for address, port in places.items() if address not in self.seen]

@@ -23,6 +23,9 @@ def main(
         str | None, typer.Option(help="Open vSwitch databases, with commas, or auto. [HEDDLE_OVSDB]")
     ] = None,
     qos: Annotated[str | None, typer.Option(help="Set up queues: on or off. [HEDDLE_QOS]")] = None,
+    state: Annotated[
+        str | None, typer.Option(help="File that remembers jobs over restarts, or none. [HEDDLE_STATE]")
+    ] = None,
     log: Annotated[str | None, typer.Option(help="console or json. [HEDDLE_LOG]")] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error. [HEDDLE_LOG_LEVEL]")] = None,
     exit_with_parent: Annotated[
@@ -36,6 +39,7 @@ def main(
         "HEDDLE_TOPOLOGY": topology,
         "HEDDLE_OVSDB": ovsdb,
         "HEDDLE_QOS": qos,
+        "HEDDLE_STATE": state,
         "HEDDLE_LOG": log,
         "HEDDLE_LOG_LEVEL": log_level,
     }

@@ -16,6 +16,7 @@ from controller.runtime import logs
 from controller.runtime.addresses import AddressTaken
 from controller.runtime.application import Application, make_core
 from controller.runtime.settings import Settings, SettingsError, read_settings
+from controller.runtime.store import StoreError
 
 OK, FAILED, MISCONFIGURED = 0, 1, 2
 
@@ -30,7 +31,7 @@ def run(environment: Mapping[str, str], flags: Mapping[str, str | None], *, exit
     logs.set_up(settings.log, settings.log_level)
     try:
         asyncio.run(_serve(settings, plan, exit_with_parent=exit_with_parent))
-    except (AddressTaken, OSError) as error:
+    except (AddressTaken, StoreError, OSError) as error:
         return _misconfigured(error)
     except Exception:  # noqa: BLE001 - the engine has logged it, with the event that caused it
         return FAILED

@@ -12,6 +12,7 @@ from controller.runtime.addresses import Address, TcpAddress, parse_address
 from controller.runtime.logs import LogFormat
 
 AUTO = "auto"
+NO_STATE = "none"
 
 
 class SettingsError(Exception):
@@ -50,6 +51,15 @@ def _file(value: Any) -> Any:
     return value or None
 
 
+def _state(value: Any) -> Any:
+    """None for `none`. A relative path would be another file in every folder the controller is started from."""
+    if value == NO_STATE:
+        return None
+    if not str(value).startswith("/"):
+        raise ValueError(f"{value!r}: write an absolute path such as /var/lib/heddle/heddle.db, or none")
+    return value
+
+
 class Settings(BaseModel):
     """The aliases are the environment variables."""
 
@@ -60,6 +70,7 @@ class Settings(BaseModel):
     topology: Annotated[str | None, BeforeValidator(_file)] = Field(alias="HEDDLE_TOPOLOGY")
     ovsdb: Annotated[Literal["auto"] | tuple[str, ...], BeforeValidator(_endpoints)] = Field(alias="HEDDLE_OVSDB")
     qos: Annotated[bool, BeforeValidator(_switch)] = Field(alias="HEDDLE_QOS")
+    state: Annotated[str | None, BeforeValidator(_state)] = Field(alias="HEDDLE_STATE")
     log: LogFormat = Field(alias="HEDDLE_LOG")
     log_level: Literal["debug", "info", "warning", "error"] = Field(alias="HEDDLE_LOG_LEVEL")
 
@@ -75,6 +86,7 @@ DEFAULTS = {
     "HEDDLE_TOPOLOGY": "",
     "HEDDLE_OVSDB": AUTO,
     "HEDDLE_QOS": "on",
+    "HEDDLE_STATE": "/var/lib/heddle/heddle.db",
     "HEDDLE_LOG": "console",
     "HEDDLE_LOG_LEVEL": "info",
 }

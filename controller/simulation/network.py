@@ -14,6 +14,7 @@ from controller.core.commands import (
     ConfigureQueues,
     ReadPortStatistics,
     ReadTables,
+    Remember,
     SendBatch,
     SendPacket,
 )
@@ -23,6 +24,8 @@ from controller.core.events import (
     Event,
     PacketReceived,
     PortChanged,
+    Remembered,
+    Restored,
     TablesRead,
 )
 from controller.fabric.model import PortRef
@@ -35,6 +38,7 @@ from controller.simulation.cables import Cable
 from controller.simulation.dataplane import DataPlane
 from controller.simulation.driver import Core, CoreDriver
 from controller.simulation.hosts import ModelHost
+from controller.simulation.journal import ModelJournal
 from controller.simulation.session import Session, Surroundings
 from controller.simulation.switches import ModelSwitch
 from controller.simulation.timing import Timing
@@ -59,6 +63,8 @@ class ModelNetwork(CoreDriver):
         self.random = Random(seed)
         self.wiring = Wiring(plan, limits)
         self.queues: dict[int, tuple[PortQueues, ...]] = {}
+        # Outlives the cores.
+        self.journal = ModelJournal()
         # Called after every single modification that a switch has carried out.
         self.watchers: list[Callable[[ModelSwitch, Modification], None]] = []
         self.sessions: dict[int, Session] = {}
@@ -108,8 +114,20 @@ class ModelNetwork(CoreDriver):
                     self.agenda.after(0.0, lambda: self._answer_for_the_dead(command))
             case ConfigureQueues(dpid, ports):
                 self.queues[dpid] = ports
+            case Remember():
+                self._acknowledge(self.journal.write(command))
             case _:
                 pass  # answers and reports are in the record
+
+    def _acknowledge(self, answer: Remembered) -> None:
+        """After the command at hand, as the engine does; a core that has died meanwhile hears nothing."""
+        asked = self.core
+
+        def tell() -> None:
+            if self.core is asked:
+                self.inject(answer)
+
+        self.agenda.after(0.0, tell)
 
     def _answers_owed(self) -> str:
         # A frozen switch answers nothing until it thaws: waiting for it would never end.
@@ -201,8 +219,9 @@ class ModelNetwork(CoreDriver):
             self.later(self.random.uniform(*self.timing.control_latency_s), session.end_at_switch)
 
     def start_controller(self, core: Core) -> None:
-        """A new controller, which knows nothing; every running switch connects to it."""
+        """A new controller, which knows what the last one wrote down; every running switch connects to it."""
         self.core = core
+        self.inject(Restored(self.journal.facts()))
         for name in self.wiring.switches:
             slowest_notice_s = self.timing.control_latency_s[1]
             self._connect_later(name, slowest_notice_s + self.random.uniform(*self.timing.connect_s))

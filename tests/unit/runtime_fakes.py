@@ -15,8 +15,10 @@ from controller.core.events import CollectiveAnnounced, CollectiveWithdrawn, Eve
 from controller.core.views import (
     EndpointView,
     ExplainedFlowView,
+    FlowExplanationView,
     HopView,
     LinkView,
+    PacketTraceView,
     PlannedFlowView,
     PlanView,
     SwitchView,
@@ -88,11 +90,12 @@ class FakeViews:
         flows = (self._flow(),) * self._flows
         return tuple(PlanView(name, core.jobs[name], PROOF, flows, "placed", ("a note",)) for name in names)
 
-    def explain_flow(self, core: Any, src: str, dst: str, udp_source_port: int) -> tuple[ExplainedFlowView, ...]:
+    def explain_flow(self, core: Any, src: str, dst: str, udp_source_port: int, dscp: int) -> FlowExplanationView:
         missing = [host for host in (src, dst) if not host.startswith("h")]
         if missing:
             raise UnknownHost("\n".join(f"no host {host!r} on this fabric" for host in missing))
-        return (ExplainedFlowView(self._flow(), "job", PROOF, (), "the only one"),)
+        flow = ExplainedFlowView(self._flow(), "job", PROOF, (), "the only one")
+        return FlowExplanationView((flow,), PacketTraceView("a packet", udp_source_port, dscp, src, dst, (), ()))
 
     def _flow(self) -> PlannedFlowView:
         hop = HopView("leaf1", 1, 1, "leaf1-eth1", "spine1")
@@ -163,7 +166,7 @@ class Running:
 
 
 def shell_settings(folder: str, **changed: str) -> Settings:
-    chosen = {"HEDDLE_SOUTHBOUND": f"unix:{folder}/c.sock", "HEDDLE_GRPC": "127.0.0.1:0"}
+    chosen = {"HEDDLE_SOUTHBOUND": f"unix:{folder}/c.sock", "HEDDLE_GRPC": "127.0.0.1:0", "HEDDLE_STATE": "none"}
     return read_settings({}, {**chosen, "HEDDLE_OVSDB": f"unix:{folder}/no-db.sock", **changed})
 
 

@@ -1,0 +1,43 @@
+"""What outlives a restart of the controller: the words in which the core and a store speak about it.
+
+Decides nothing. What is worth remembering, and when, is `memory`'s; how it is kept is the shell's. Whatever the
+switches can tell again (links, rules, counters) is not part of it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from controller.fabric.model import Path, PortRef
+from controller.jobs.collective import Collective
+
+# A steerable unit: (source address, destination address, UDP source port or 0). Two jobs that use the same one
+# share its rule and its path, and its load is their sum.
+Unit = tuple[str, str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class RememberedJob:
+    """`ends[i]` is (host name, address) of rank i as it was when the job was announced."""
+
+    collective: Collective
+    ends: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Jobs by id, the path of every placed unit, the port behind which each address was seen, switches by dpid."""
+
+    jobs: Mapping[str, RememberedJob] = field(default_factory=dict)
+    paths: Mapping[Unit, Path] = field(default_factory=dict)
+    hosts: Mapping[str, PortRef] = field(default_factory=dict)
+    switches: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class FactKeys:
+    """Which facts are meant."""
+
+    jobs: tuple[str, ...] = ()
+    paths: tuple[Unit, ...] = ()
+    hosts: tuple[str, ...] = ()
+    switches: tuple[int, ...] = ()
