@@ -7,7 +7,7 @@ what they should hold. It never waits, never looks at a clock and never fails on
 
 from functools import partial
 
-from controller.core import planning, requests
+from controller.core import capacity, fitting, planning, requests
 from controller.core.commands import Command, ConfigureQueues, ReadPortStatistics, Report, SendPacket, Severity
 from controller.core.events import (
     BatchAnswered,
@@ -40,8 +40,7 @@ from controller.fabric.model import PortRef
 from controller.fabric.view import PlanIndex, SwitchFacts, build
 from controller.health.rates import RateTracker
 from controller.pipeline.compile import compile_base, merged
-from controller.pipeline.rules import AddRule, SwitchTables
-from controller.pipeline.steering import compile_steering
+from controller.pipeline.rules import SwitchTables
 from controller.qos.queues import port_queues
 
 # Links come up in bursts; placing and compiling once per burst is enough. Losses are acted on at once.
@@ -70,6 +69,10 @@ class Core:
         self.memory = Memory()
         self.learning = Learning(settings.beacon_period_s, set(self.plan.names))
         self._base: dict[int, SwitchTables] = {}
+        self._silent: frozenset[int] = frozenset()
+        # State's revision, changes and silent switches when everything was last settled.
+        self._noted: tuple[int, int, frozenset[int]] | None = None
+        self._capacity_alarms: dict[str, str] = {}
         self._periodic_due_s = float("-inf")
 
     @property
@@ -81,7 +84,7 @@ class Core:
 
     def next_deadline_s(self) -> float | None:
         """When `Tick` is wanted at the latest; None only while no switch has ever connected."""
-        deadlines = list(self.reconciler.deadlines())
+        deadlines = [*self.reconciler.deadlines(), *capacity.retries_due_s(self.state)]
         deadlines += [due for due in (self.state.replan_due_s, self.memory.next_deadline_s()) if due is not None]
         beacons = self.discovery.next_deadline_s()
         if beacons is not None:
@@ -153,6 +156,7 @@ class Core:
         self.reconciler.start_session(switch, now_s)
         self.answers.forget(event.dpid)
         self.state.alarms.pop(f"refused {event.dpid:x}", None)
+        self.state.rooms.pop(event.dpid, None)
         present = {port.ref for port in event.ports}
         gone = [ref for ref in self.discovery.ports if ref.dpid == event.dpid and ref not in present]
         for ref in gone:
@@ -227,16 +231,11 @@ class Core:
 
     def _answered(self, event: BatchAnswered, now_s: float) -> list[Command]:
         commands = self.reconciler.take_answer(event, now_s)
-        if self.reconciler.refused:
-            rules = (r.modification.rule for r in self.reconciler.refused if isinstance(r.modification, AddRule))
-            refused = {rule.match for rule in rules}
-            self.reconciler.refused.clear()
-            if event.dpid not in self.state.full:
-                # Ways back are a comfort: they make room before any flow has to give up its path.
-                self.state.full.add(event.dpid)
-            else:
-                self.state.refused_units |= planning.units_with_matches(self.state, refused)
-            self._jobs_changed(now_s)
+        refused, self.reconciler.refused = self.reconciler.refused, []
+        if refused:
+            planning.refuse(self.state, refused)
+            capacity.learn(self.state, refused, now_s)
+            self._fabric_changed(now_s)
         return commands
 
     def _request(self, outcome: tuple[bool, list[Command]], now_s: float) -> list[Command]:
@@ -266,6 +265,12 @@ class Core:
             commands += self._periodic(now_s)
         commands += self.reconciler.give_up_late(now_s)
         commands += self.reconciler.ask_tables(now_s)
+        if capacity.retry(self.state, now_s):
+            self._fabric_changed(now_s)
+        silent = planning.silent_switches(self.state)
+        if silent != self._silent:
+            self._silent = silent
+            self._jobs_changed(now_s)
         if self.reconciler.hold_is_over(now_s):
             self._end_learning()
             self._jobs_changed(now_s)
@@ -274,10 +279,29 @@ class Core:
         # What is decided is written down before a switch hears of it, and long before its caller does.
         commands += self.memory.due(now_s)
         commands += self.reconciler.next_batches(now_s)
-        carried_out = self.state.replan_due_s is None and self.reconciler.settled and not self.memory.busy
+        settled = self.state.replan_due_s is None and self.reconciler.settled
+        if settled:
+            commands += self._note_settled()
+        carried_out = settled and not self.memory.busy
         if self.state.waiters and carried_out:
             commands += requests.answers(self.state, self.memory.problem)
         return commands
+
+    def _note_settled(self) -> list[Command]:
+        """The switches hold what was decided: what that means for later, and what people should know about it."""
+        seen = (self.state.revision, self.state.changes_sent, self._silent)
+        if seen == self._noted:
+            return []
+        self._noted = seen
+        planning.note_laid(self.state)
+        before, self._capacity_alarms = self._capacity_alarms, capacity.alarms(self.state, self.plan.name)
+        for key in before:
+            self.state.alarms.pop(key, None)
+        self.state.alarms |= self._capacity_alarms
+        return [
+            Report(Severity.ERROR, sentence) if new else Report(Severity.INFO, f"over: {sentence}")
+            for sentence, new in capacity.changed(before, self._capacity_alarms)
+        ]
 
     def _at_work(self, now_s: float, dpid: int, since_s: float) -> bool:
         """A beacon punted at the far end of a slow session may be on its way for a period yet."""
@@ -304,9 +328,13 @@ class Core:
         if self.state.base_stale:
             self._look_at_fabric()
         used = {hop for path in self.state.paths.values() for hop in path}
-        planning.replan(self.state, self.rates.background_bps(used, now_s))
-        steering = compile_steering(self.state.view, planning.steered_flows(self.state))
-        self.reconciler.set_desired(merged(self._base, steering))
+        base = capacity.without_withheld(self.state, self._base)
+        planning.replan(self.state, self.rates.background_bps(used, now_s), base)
+        capacity.plan_retries(self.state, now_s)
+        self.reconciler.set_desired(merged(base, fitting.tables(self.state)))
+        if not self.state.learning:
+            # Restored paths have served as pins for the last time.
+            self.state.restored = Facts()
         self.memory.want(self._worth_remembering())
         self.state.revision += 1
 
@@ -326,7 +354,7 @@ class Core:
         self.reconciler.release()
         self.learning.end()
         self.hosts.remembered.clear()
-        self.state.restored, self.state.learning = Facts(), False
+        self.state.learning = False
 
     def _look_at_fabric(self) -> None:
         self.state.base_stale = False
@@ -337,7 +365,10 @@ class Core:
         self.state.view, self.state.view_problems = build(facts, ports, links, self.hosts, self.plan, rate)
         if self._plan_is_met():
             self._end_learning()
-        self._base = compile_base(self.state.view, self.settings.qos, self.settings.punt_packets_per_second)
+        by_prefix = {dpid for dpid, room in self.state.rooms.items() if room.prefixes}
+        unspread = {dpid for dpid, room in self.state.rooms.items() if room.unspread}
+        rate = self.settings.punt_packets_per_second
+        self._base = compile_base(self.state.view, self.settings.qos, rate, by_prefix, unspread)
 
     def _plan_is_met(self) -> bool:
         """Everything the plan names is there, so nothing more is to be learnt."""

@@ -8,14 +8,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from controller.core.detours import placed_around
+from controller.core.fitting import fit, steer_rooms
 from controller.core.state import JobState, State, Unit
-from controller.fabric.model import Host, PortRef
-from controller.fabric.paths import link_capacities, two_tier_paths
-from controller.pipeline.rules import Match
-from controller.pipeline.steering import SteeredFlow, steer_match
+from controller.fabric.model import Host, Path, PortRef
+from controller.pipeline.neighbourhood import Neighbourhood
+from controller.pipeline.refusals import NoRoom
+from controller.pipeline.rules import AddRule, SwitchTables
+from controller.pipeline.steering import SteeredFlow
 from controller.placement.bounds import with_host_links
-from controller.placement.place import place
-from controller.placement.problem import Demand, Problem
+from controller.placement.problem import Demand
 
 
 @dataclass(slots=True)
@@ -54,31 +56,85 @@ def hosts_by_address(state: State) -> dict[str, Host]:
     return {address: host for host in state.view.hosts for address in host.addresses}
 
 
-def replan(state: State, background_bps: Mapping[PortRef, float]) -> None:
-    """Places every unit that needs a path and leaves paths, problem and placement in the state."""
+def replan(state: State, background_bps: Mapping[PortRef, float], base: Mapping[int, SwitchTables]) -> None:
+    """Places every unit that needs a path, as far as the switches have room for its rules, and leaves paths, steering,
+    problem and placement in the state. `base` is what the switches should hold besides."""
     units = units_of(state.jobs.values(), hosts_by_address(state))
-    state.refused_units &= units.keys()
-    waiting = _awaiting_links(state)
-    left_out = state.refused_units | waiting
+    left_out = _awaiting_links(state)
     crossing = {u: load for u, load in units.items() if load.crosses and u not in left_out}
-    pinned = {**state.paths, **state.restored.paths}
-    state.problem = Problem(
-        demands=tuple(
+    state.waiting = _waiting(state, crossing)
+    given_up: dict[int, frozenset[Unit]] = {}
+    rooms, near, pinned = steer_rooms(state, base), Neighbourhood.of(state.view), _pinned(state, crossing)
+    out, refused = set(state.waiting), state.refused_units
+    while True:
+        demands = tuple(
             Demand(unit_id(u), load.src.port.dpid, load.dst.port.dpid, load.size_bytes, pinned=pinned.get(u))
             for u, load in sorted(crossing.items())
-        ),
-        paths=two_tier_paths(state.view),
-        capacity_bps=link_capacities(state.view),
-        background_bps=background_bps,
-    )
-    placement = place(state.problem)
-    state.paths = {u: path for u in crossing if (path := placement.paths.get(unit_id(u))) is not None}
+            if u not in out
+        )
+        problem, placement = placed_around(demands, state.view, silent_switches(state), background_bps)
+        paths = {u: path for u in crossing if u not in out and (path := placement.paths.get(unit_id(u))) is not None}
+        fitted = fit(near, steered_flows(state, paths), rooms, out, lambda u: u not in pinned or u in refused)
+        if not fitted.given_up:
+            break
+        for dpid, lost in fitted.given_up.items():
+            given_up[dpid] = given_up.get(dpid, frozenset()) | lost
+        out |= fitted.all_given_up
+    state.problem, state.paths, state.steering = problem, paths, fitted.rules
+    state.given_up, state.refused_units = given_up, set().union(*given_up.values())
     state.placement = with_host_links(placement, _host_load_s(units.values()))
+
+
+def silent_switches(state: State) -> frozenset[int]:
+    """Switches that are away or owe an answer: their tables go on forwarding, but cannot be changed."""
+    return frozenset(s.dpid for s in state.switches.values() if s.session_id is None or s.suspect)
+
+
+def _where_laid(state: State, units: Iterable[Unit]) -> dict[Unit, Path]:
+    """The paths that are known to be on the switches and to live."""
+    ends = {end for link in state.view.links for end in (link.a, link.b)}
+    laid = {**state.laid, **state.restored.paths}
+    return {unit: path for unit in units if (path := laid.get(unit)) is not None and ends.issuperset(path)}
+
+
+def _waiting(state: State, crossing: Mapping[Unit, UnitLoad]) -> dict[Unit, int]:
+    """Units whose leaf cannot be told their path at present, and that leaf. What is laid stays and needs no telling."""
+    silent = silent_switches(state)
+    entering = {u: load.src.port.dpid for u, load in crossing.items() if load.src.port.dpid in silent}
+    laid = _where_laid(state, entering)
+    return {unit: leaf for unit, leaf in entering.items() if unit not in laid}
+
+
+def _pinned(state: State, crossing: Mapping[Unit, UnitLoad]) -> dict[Unit, Path]:
+    """Where units stay. A path that was chosen but is not laid is chosen anew when it needs a switch that is silent."""
+    silent = silent_switches(state)
+    laid = _where_laid(state, crossing)
+    pinned = {**state.paths, **state.restored.paths}
+    result = {}
+    for unit in crossing:
+        path = pinned.get(unit)
+        if path is not None and not silent.isdisjoint(hop.dpid for hop in path):
+            path = laid.get(unit)
+        if path is not None:
+            result[unit] = path
+    return result
+
+
+def note_laid(state: State) -> None:
+    """To be called when every switch that answers holds what it should: which paths the switches are known to hold."""
+    silent = silent_switches(state)
+    state.laid = {
+        unit: path
+        for unit, path in state.paths.items()
+        if silent.isdisjoint(hop.dpid for hop in path) or state.laid.get(unit) == path or path[0].dpid not in silent
+    }
 
 
 def _awaiting_links(state: State) -> set[Unit]:
     """Units that had a path before the restart of which not every link has shown itself yet: they may be on it still,
     and placing them elsewhere would move them."""
+    if not state.learning:
+        return set()
     ends = {end for link in state.view.links for end in (link.a, link.b)}
     return {unit for unit, path in state.restored.paths.items() if not ends.issuperset(path)}
 
@@ -95,7 +151,7 @@ def _host_load_s(units: Iterable[UnitLoad]) -> float:
     return max((8 * size / rate[port] for loads in (sent, received) for port, size in loads.items()), default=0.0)
 
 
-def steered_flows(state: State) -> list[SteeredFlow]:
+def steered_flows(state: State, paths: Mapping[Unit, Path]) -> list[SteeredFlow]:
     """What compilation needs: every unit's path, and the way back for its acknowledgements.
 
     RDMA acknowledges to the same UDP port pair with the addresses exchanged. Hashed, several such streams may meet on
@@ -108,12 +164,13 @@ def steered_flows(state: State) -> list[SteeredFlow]:
         for flow in state.jobs[job_id].flows:
             owner.setdefault((flow.src_address, flow.dst_address, flow.udp_source_port), job_id)
     result = []
-    for unit, path in sorted(state.paths.items()):
+    for unit, path in sorted(paths.items()):
         result.append(SteeredFlow(*unit, path, owner[unit]))
         back = reverse_unit(unit)
-        wanted = back not in state.paths and all(hop in far for hop in path)
-        if wanted and state.full.isdisjoint(far[hop].dpid for hop in path):
-            result.append(SteeredFlow(*back, tuple(far[hop] for hop in reversed(path)), owner[unit]))
+        # A unit that was given up must not be steered after all because it is the way back of another.
+        if back not in owner and all(hop in far for hop in path):
+            way_back = tuple(far[hop] for hop in reversed(path))
+            result.append(SteeredFlow(*back, way_back, owner[unit], optional=True))
     return result
 
 
@@ -122,7 +179,8 @@ def reverse_unit(unit: Unit) -> Unit:
     return (destination, source, port)
 
 
-def units_with_matches(state: State, matches: Iterable[Match]) -> set[Unit]:
-    """The units behind steering rules, by what the rules match."""
-    by_match = {steer_match(unit): unit for unit in state.paths}
-    return {by_match[m] for m in matches if m in by_match}
+def refuse(state: State, refused: Iterable[NoRoom]) -> None:
+    """Notes the units behind refused steering rules: they are the first to go when not all of them fit."""
+    matches = {(r.dpid, r.modification.rule.match) for r in refused if isinstance(r.modification, AddRule)}
+    for dpid, rules in state.steering.items():
+        state.refused_units |= {unit for rule in rules if (dpid, rule.match) in matches for unit in rule.units}

@@ -15,7 +15,8 @@ from controller.core.state import InFlight, State, SwitchState
 from controller.fabric.model import Role
 from controller.pipeline.diff import ActualTables, Stage, guard_only, is_steering, stages
 from controller.pipeline.refusals import NoRoom, no_room
-from controller.pipeline.rules import Barrier, DeleteRule, Modification, SwitchTables
+from controller.pipeline.room import make_room
+from controller.pipeline.rules import Barrier, Modification, SwitchTables
 
 _READ_TIMEOUT_S = 10.0
 _READ_AGAIN_S = 0.5
@@ -129,10 +130,9 @@ class Reconciler:
             return {}
         known = self.state.view.switches.get(dpid)
         found = self._difference(dpid, desired, actual, at_leaf=known is not None and known.role == Role.LEAF)
-        superfluous = tuple(m for m in found.get(Stage.REMOVE, ()) if isinstance(m, DeleteRule) and is_steering(m.rule))
-        if dpid in self.state.full and superfluous:
-            # Room first: what goes is only steering, and routing below it delivers.
-            return {Stage.PREPARE: superfluous}
+        room = self.state.rooms.get(dpid)
+        if room is not None and (first := make_room(room, found, actual)):
+            return {Stage.PREPARE: first}
         return guard_only(found) if held else found
 
     def _difference(

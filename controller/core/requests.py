@@ -38,9 +38,7 @@ def announce(state: State, event: CollectiveAnnounced) -> tuple[bool, list[Comma
     if twice:
         return False, [Refused(event.request_id, Failure.INVALID_ARGUMENT, twice)]
     ends = tuple((by_name[rank].name, by_name[rank].addresses[0]) for rank in collective.ranks)
-    flows = _add_job(state, collective, ends)
-    # What a switch refused before may fit now.
-    state.refused_units -= {unit_of(flow) for flow in flows}
+    _add_job(state, collective, ends)
     state.waiters.append(Waiter(event.request_id, collective.job_id, state.changes_sent))
     return True, []
 
@@ -97,7 +95,6 @@ def withdraw(state: State, event: CollectiveWithdrawn) -> tuple[bool, list[Comma
     if event.job_id not in state.jobs:
         return False, [Refused(event.request_id, Failure.NOT_FOUND, (f"job_id: no job {event.job_id!r} is announced",))]
     del state.jobs[event.job_id]
-    state.full.clear()
     state.revision += 1
     state.waiters.append(Waiter(event.request_id, event.job_id, state.changes_sent))
     return True, []
@@ -119,8 +116,13 @@ def _answer(state: State, waiter: Waiter) -> Command:
     job = state.jobs.get(waiter.job_id)
     flows = job.flows if job else ()
     refused = sum(unit_of(flow) in state.refused_units for flow in flows)
-    if refused:
+    waiting = sum(unit_of(flow) in state.waiting for flow in flows)
+    if refused or waiting:
         placed = sum(unit_of(flow) in state.paths for flow in flows)
-        sentence = f"the switches had no room for {refused} of {len(flows)} flows: {placed} placed, the rest uses ECMP"
-        return Refused(waiter.request_id, Failure.RESOURCE_EXHAUSTED, (sentence,))
+        of_all = f"of {len(flows)} flows: {placed} placed, the rest uses ECMP"
+        sentences = [f"the switches had no room for {refused} {of_all}"] if refused else []
+        silent = ", ".join(sorted({state.view.switches[leaf].name for leaf in state.waiting.values()}))
+        sentences += [f"{silent} does not answer, which concerns {waiting} {of_all} until then"] if waiting else []
+        failure = Failure.RESOURCE_EXHAUSTED if refused else Failure.UNAVAILABLE
+        return Refused(waiter.request_id, failure, tuple(sentences))
     return Accepted(waiter.request_id, waiter.job_id, state.changes_sent - waiter.changes_before)

@@ -1,6 +1,6 @@
 """What the core knows: sessions, jobs, placements, and what is on its way. Mutable; owned by `machine.Core` alone."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from controller.core.commands import SendBatch
@@ -9,7 +9,9 @@ from controller.core.remembered import Unit as Unit
 from controller.fabric.model import FabricView, Path
 from controller.jobs.collective import Collective, Flow
 from controller.pipeline.diff import ActualTables
+from controller.pipeline.room import Room
 from controller.pipeline.rules import SwitchTables
+from controller.pipeline.steering import Steering
 from controller.placement.problem import Placement, Problem
 
 
@@ -84,10 +86,17 @@ class State:
     restored: Facts = field(default_factory=Facts)
     # What is there may not all have been seen yet.
     learning: bool = True
-    # Units whose rules a switch refused: they use ECMP until their jobs change.
+    # The rules that steer them, by switch, as last fitted into what the switches can hold.
+    steering: Mapping[int, Sequence[Steering]] = field(default_factory=dict)
+    # Paths that the switches were known to hold when everything was last settled.
+    laid: dict[Unit, Path] = field(default_factory=dict)
+    # Units that use ECMP since their rules do not fit: all, and by the switch that is full.
     refused_units: set[Unit] = field(default_factory=set)
-    # Switches that refused a steering rule: they hold no ways back, until a job ends.
-    full: set[int] = field(default_factory=set)
+    given_up: Mapping[int, frozenset[Unit]] = field(default_factory=dict)
+    # Units that use ECMP since their leaf does not answer, and that leaf.
+    waiting: Mapping[Unit, int] = field(default_factory=dict)
+    # Switches of which some limit is known, until their session ends.
+    rooms: dict[int, Room] = field(default_factory=dict)
     problem: Problem = field(default_factory=lambda: Problem((), {}, {}))
     placement: Placement | None = None
     desired: Mapping[int, SwitchTables] = field(default_factory=dict)
@@ -100,3 +109,8 @@ class State:
     # Rule and group changes sent to switches so far, for answers and tests.
     changes_sent: int = 0
     alarms: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def full(self) -> frozenset[int]:
+        """Switches that have refused something for want of room, in their present session."""
+        return frozenset(dpid for dpid, room in self.rooms.items() if room.is_full)

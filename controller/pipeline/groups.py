@@ -21,6 +21,11 @@ def is_ours(group_id: int) -> bool:
     return _STEER_BASE <= group_id <= _SELECT_BASE + _SPAN
 
 
+def is_select(group_id: int) -> bool:
+    """One of ours that spreads, as against those that steer."""
+    return _SELECT_BASE <= group_id <= _SELECT_BASE + _SPAN
+
+
 @dataclass(slots=True)
 class GroupAllocator:
     """Steering groups of one switch, keyed by (destination leaf, assigned port)."""

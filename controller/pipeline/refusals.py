@@ -7,19 +7,20 @@ carries: they are cut short on real switches. What follows from a full table is 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from controller.pipeline.rules import AddGroup, AddRule, Modification, ModifyGroup, ToGroup
+from controller.pipeline.rules import AddGroup, AddRule, Modification, ToGroup
 
 # OpenFlow 1.3.5, sections 7.4.5 and 7.4.7.
-_FULL = frozenset({"OFPFMFC_TABLE_FULL", "OFPGMFC_OUT_OF_GROUPS", "OFPGMFC_OUT_OF_BUCKETS"})
+_FULL = frozenset({"OFPFMFC_TABLE_FULL", "OFPGMFC_OUT_OF_GROUPS"})
 _NO_SUCH_GROUP = "OFPBAC_BAD_OUT_GROUP"
 
 
 @dataclass(frozen=True, slots=True)
 class NoRoom:
-    """A rule or a group that a switch has no room for."""
+    """A rule or a group that a switch has no room for; `consequence`: a rule whose group was refused."""
 
     dpid: int
-    modification: AddRule | AddGroup | ModifyGroup
+    modification: AddRule | AddGroup
+    consequence: bool = False
 
 
 def no_room(dpid: int, modifications: Sequence[Modification], refused: Mapping[int, str]) -> list[NoRoom]:
@@ -33,11 +34,12 @@ def no_room(dpid: int, modifications: Sequence[Modification], refused: Mapping[i
     result = []
     for index in sorted(refused):
         modification = modifications[index]
-        if not isinstance(modification, AddRule | AddGroup | ModifyGroup):
+        if not isinstance(modification, AddRule | AddGroup):
             continue
-        consequence = by_code[index] == _NO_SUCH_GROUP and isinstance(modification, AddRule)
-        if index in full or (consequence and _groups_of(modification) & missing):
+        if index in full:
             result.append(NoRoom(dpid, modification))
+        elif by_code[index] == _NO_SUCH_GROUP and _groups_of(modification) & missing:
+            result.append(NoRoom(dpid, modification, consequence=True))
     return result
 
 

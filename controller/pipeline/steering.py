@@ -57,6 +57,11 @@ class Steering:
     units: tuple[Unit, ...]
     optional: bool = False
 
+    @property
+    def match_order(self) -> list[tuple[str, int, int]]:
+        """Something to sort by."""
+        return [(f.name, f.value, -1 if f.mask is None else f.mask) for f in self.match]
+
 
 def steerings(near: Neighbourhood, flows: Iterable[SteeredFlow]) -> dict[int, list[Steering]]:
     """The finest rules of each switch: one for each flow that has a choice there."""

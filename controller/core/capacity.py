@@ -1,0 +1,145 @@
+"""Learns what a switch can hold from what it refuses, decides when to try again, and says so while it matters.
+
+Limits are learned per table, as what the table held when it refused more. Nothing is sent here: what was learned
+changes what is wanted, and the reconciler does the rest.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from controller.core.planning import silent_switches
+from controller.core.state import State
+from controller.pipeline.diff import ActualTables, is_steering
+from controller.pipeline.groups import is_select
+from controller.pipeline.refusals import NoRoom
+from controller.pipeline.room import Room
+from controller.pipeline.rules import AddRule, Group, Rule, SwitchTables
+from controller.pipeline.tables import ROUTE, STEER, TABLES
+
+# A switch that is full stays full for long, and each try costs it a refused batch: tries become rare.
+FIRST_RETRY_S = 30.0
+LONGEST_RETRY_S = 600.0
+
+
+def learn(state: State, refused: Sequence[NoRoom], now_s: float) -> None:
+    """Takes in what switches had no room for."""
+    of_switch: dict[int, list[NoRoom]] = defaultdict(list)
+    for refusal in refused:
+        if not refusal.consequence:
+            of_switch[refusal.dpid].append(refusal)
+    for dpid, refusals in of_switch.items():
+        actual = state.switches[dpid].actual
+        if actual is None:
+            continue
+        room = state.rooms.setdefault(dpid, Room())
+        changes = [refusal.modification for refusal in refusals]
+        _learn_groups(room, [m.group for m in changes if not isinstance(m, AddRule)], actual)
+        _learn_rules(room, [m.rule for m in changes if isinstance(m, AddRule)], actual)
+        room.backoff_s = min(LONGEST_RETRY_S, max(FIRST_RETRY_S, 2 * room.backoff_s))
+        room.retry_due_s = now_s + room.backoff_s
+
+
+def _learn_groups(room: Room, refused: Sequence[Group], actual: ActualTables) -> None:
+    if not refused:
+        return
+    room.groups = len(actual.groups) if room.groups is None else min(room.groups, len(actual.groups))
+    room.shared_groups = True
+    # Routing needs no group to deliver, only to spread.
+    room.unspread = room.unspread or any(is_select(group.group_id) for group in refused)
+
+
+def _learn_rules(room: Room, refused: Sequence[Rule], actual: ActualTables) -> None:
+    held = Counter(rule.table_id for rule in actual.rules.values())
+    for table_id in {rule.table_id for rule in refused}:
+        room.rules[table_id] = min(held[table_id], room.rules.get(table_id, held[table_id]))
+    needed = [rule for rule in refused if not is_steering(rule)]
+    if not room.prefixes and any(rule.table_id == ROUTE.table_id for rule in needed):
+        room.prefixes = True
+        needed = [rule for rule in needed if rule.table_id != ROUTE.table_id]
+    if not needed:
+        return
+    steering = sum(is_steering(rule) for rule in actual.rules.values())
+    if steering and not room.yielded:
+        # Many switches keep all tables in one memory: whatever routes and classes lack, steering gives.
+        room.yielded = True
+        room.rules[STEER.table_id] = max(0, held[STEER.table_id] - len(needed))
+        return
+    room.withheld |= {rule.key for rule in needed}
+
+
+def without_withheld(state: State, base: Mapping[int, SwitchTables]) -> dict[int, SwitchTables]:
+    """What the switches should hold besides steering, less what they have refused."""
+    result = dict(base)
+    for dpid, room in state.rooms.items():
+        if room.withheld and dpid in base:
+            room.withheld &= {rule.key for rule in base[dpid].rules}
+            kept = frozenset(rule for rule in base[dpid].rules if rule.key not in room.withheld)
+            result[dpid] = SwitchTables(kept, base[dpid].groups, base[dpid].meters)
+    return result
+
+
+def plan_retries(state: State, now_s: float) -> None:
+    """To be called after every placement: a retry is due some time while something is missing, and only then."""
+    for dpid, room in state.rooms.items():
+        missing = bool(state.given_up.get(dpid)) or bool(room.withheld) or room.unspread
+        if not missing or not room.is_full:
+            room.retry_due_s = None
+        elif room.retry_due_s is None:
+            room.retry_due_s = now_s + max(room.backoff_s, FIRST_RETRY_S)
+
+
+def retries_due_s(state: State) -> list[float]:
+    return [room.retry_due_s for room in state.rooms.values() if room.retry_due_s is not None]
+
+
+def retry(state: State, now_s: float) -> bool:
+    """Forgets limits that are due to be tried again; whether there were any."""
+    due = [room for room in state.rooms.values() if room.retry_due_s is not None and now_s >= room.retry_due_s]
+    for room in due:
+        # Prefixes and shared groups stay: they cost nothing, and changing back would be a change for nothing.
+        room.rules, room.groups, room.withheld = {}, None, frozenset()
+        room.unspread, room.yielded, room.retry_due_s = False, False, None
+    return bool(due)
+
+
+def alarms(state: State, name: Callable[[int], str]) -> dict[str, str]:
+    """What people should know about full and silent switches, by a key for each."""
+    result = {}
+    for dpid in sorted(silent_switches(state) & {d for d, s in state.switches.items() if s.session_id}):
+        waiting = sum(leaf == dpid for leaf in state.waiting.values())
+        and_so = f"; {waiting} flows that enter there use ECMP" if waiting else ""
+        result[f"silent {dpid:x}"] = (
+            f"{name(dpid)} does not answer: it goes on forwarding, new flows go round it{and_so}"
+        )
+    for dpid, room in sorted(state.rooms.items()):
+        sentences = [
+            *_steering_sentence(len(state.given_up.get(dpid, ())), room),
+            *_withheld_sentence(room),
+            *(["it has no group left to spread traffic with: each leaf is reached over one link"] * room.unspread),
+        ]
+        if sentences:
+            result[f"room {dpid:x}"] = f"{name(dpid)} is full: {'; '.join(sentences)}"
+    return result
+
+
+def _steering_sentence(given_up: int, room: Room) -> list[str]:
+    if not given_up:
+        return []
+    most = room.most_rules(STEER.table_id)
+    limits = [f"{most} rules in table {STEER.name}"] if most is not None else []
+    limits += [f"{room.groups} groups"] if room.groups is not None else []
+    return [f"{given_up} flows use ECMP, since it holds no more than {' and '.join(limits)}"]
+
+
+def _withheld_sentence(room: Room) -> list[str]:
+    if not room.withheld:
+        return []
+    tables = Counter(TABLES[table_id].name for table_id, _, _ in room.withheld)
+    counts = ", ".join(f"{count} of table {table}" for table, count in sorted(tables.items()))
+    return [f"it refused rules that others rely on ({counts}): not all hosts are reached through it; raise its limits"]
+
+
+def changed(before: Mapping[str, str], after: Mapping[str, str]) -> Iterable[tuple[str, bool]]:
+    """(sentence, whether it is new) of alarms that came or went; one whose figures alone changed is no news."""
+    yield from ((sentence, True) for key, sentence in after.items() if key not in before)
+    yield from ((sentence, False) for key, sentence in before.items() if key not in after)
