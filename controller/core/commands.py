@@ -23,6 +23,8 @@ class SendBatch:
     session_id: str
     batch_id: int
     modifications: tuple[Modification, ...]
+    # All of it or nothing, at one moment, on a switch that can do so; elsewhere as if it were not set.
+    atomic: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,8 @@ class BatchStatus(StrEnum):
     DONE = "done"
     REFUSED = "refused"
     LOST = "lost"
+    # The batch was atomic and something in it was refused: nothing has changed. Not every refusal need be named.
+    ROLLED_BACK = "rolled back"
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,7 +148,8 @@ class Reconciler:
     def _send(
         self, switch: SwitchState, stage: Stage, modifications: tuple[Modification, ...], now_s: float
     ) -> SendBatch:
-        batch = SendBatch(switch.dpid, switch.session_id or "", self._id(), modifications)
+        atomic = not switch.rolled_back
+        batch = SendBatch(switch.dpid, switch.session_id or "", self._id(), modifications, atomic)
         timeout_s = self.batch_timeout_s + self.change_timeout_s * len(modifications)
         switch.in_flight = InFlight(batch, now_s + timeout_s, moves_traffic=stage != Stage.REMOVE)
         self.state.changes_sent += sum(not isinstance(m, Barrier) for m in modifications)
@@ -165,6 +166,11 @@ class Reconciler:
         if event.status == BatchStatus.LOST or switch.actual is None:
             switch.actual = None
             switch.read_due_s = now_s
+            return []
+        switch.rolled_back = event.status == BatchStatus.ROLLED_BACK
+        if switch.rolled_back:
+            # Nothing has changed and only the first refusal is told: change by change, all of them will be.
+            self.state.changes_sent -= sum(not isinstance(m, Barrier) for m in modifications)
             return []
         refused = {r.index: r.name for r in event.refusals}
         for index, modification in enumerate(modifications):
@@ -202,6 +208,7 @@ class Reconciler:
 
     def start_session(self, switch: SwitchState, now_s: float) -> None:
         switch.actual, switch.in_flight, switch.reading, switch.suspect = None, None, None, False
+        switch.rolled_back = False
         switch.read_due_s, switch.read_backoff_s, switch.unsettled = now_s, 0.0, True
 
     def end_session(self, switch: SwitchState) -> None:

@@ -41,6 +41,8 @@ class SwitchState:
     read_due_s: float | None = None
     read_backoff_s: float = 0.0
     in_flight: InFlight | None = None
+    # Its latest batch was rolled back: the next one goes change by change, so that each is answered.
+    rolled_back: bool = False
     # The switch did not answer a batch in time, or refused what it must take: left alone until it is read again.
     suspect: bool = False
     # It held rules of ours when this controller first read it; None: not read yet.

@@ -113,6 +113,20 @@ class FlowTable:
             del self._subtables[signature]
         self._order()
 
+    def snapshot(self) -> list[tuple[Entry, Rule]]:
+        """What `restore` takes to undo everything that happens to the table from now on, counters apart."""
+        return [(entry, entry.rule) for entry in self]
+
+    def restore(self, entries: list[tuple[Entry, Rule]]) -> None:
+        self._by_key.clear()
+        self._subtables.clear()
+        for entry, rule in entries:
+            entry.rule = rule
+            self._by_key[rule.priority, rule.match] = entry
+            signature = _signature(rule.match)
+            self._subtables.setdefault(signature, _Subtable(signature)).put(entry)
+        self._order()
+
     def lookup(self, headers: Mapping[str, int]) -> Entry | None:
         """The matching entry of highest priority; among equals, which OpenFlow leaves open, the oldest."""
         best: Entry | None = None

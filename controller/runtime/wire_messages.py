@@ -22,6 +22,7 @@ _STATUS = {
     pb.BatchResult.STATUS_DONE: events.BatchStatus.DONE,
     pb.BatchResult.STATUS_REFUSED: events.BatchStatus.REFUSED,
     pb.BatchResult.STATUS_LOST: events.BatchStatus.LOST,
+    pb.BatchResult.STATUS_ROLLED_BACK: events.BatchStatus.ROLLED_BACK,
 }
 
 
@@ -176,7 +177,7 @@ def _write_packet(c: commands.SendPacket) -> pb.ControllerMessage:
 
 
 def _write_batch(c: commands.SendBatch) -> pb.ControllerMessage:
-    batch = pb.Batch(dpid=c.dpid, session_id=c.session_id, batch_id=c.batch_id)
+    batch = pb.Batch(dpid=c.dpid, session_id=c.session_id, batch_id=c.batch_id, atomic=c.atomic)
     batch.modifications.extend(map(write_modification, c.modifications))
     return pb.ControllerMessage(batch=batch)
 

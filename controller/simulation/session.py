@@ -20,10 +20,12 @@ from controller.core.events import (
     SwitchDisconnected,
     TablesRead,
 )
-from controller.pipeline.rules import Barrier, Modification
+from controller.pipeline.rules import AddMeter, Barrier, DeleteMeter, Modification, ModifyMeter
 from controller.simulation.agenda import Action, Agenda
 from controller.simulation.switches import ModelSwitch
 from controller.simulation.timing import Range, Timing
+
+_METERS = (AddMeter, ModifyMeter, DeleteMeter)
 
 ControlMessage = SendPacket | SendBatch | ReadTables | ReadPortStatistics
 
@@ -120,11 +122,23 @@ class Session:
         self._work()
 
     def _take_batch(self, batch: SendBatch) -> None:
+        # Open vSwitch does not take meters into a bundle; such a batch is carried out change by change.
+        if batch.atomic and self.switch.atomic and not any(isinstance(m, _METERS) for m in batch.modifications):
+            cost_s = self._around.timing.modification_s * len(batch.modifications)
+            self._inbox.append((cost_s, lambda: self._carry_out_atomically(batch)))
+            return
         refusals: list[Refusal] = []
         for index, modification in self._execution_order(batch.modifications):
             work = self._modification(index, modification, refusals)
             self._inbox.append((self._around.timing.modification_s, work))
         self._inbox.append((0.0, lambda: self._answer_batch(batch, refusals)))
+
+    def _carry_out_atomically(self, batch: SendBatch) -> None:
+        refusals = self.switch.execute_atomically(batch.modifications)
+        for modification in () if refusals else batch.modifications:
+            self._around.modified(self.switch, modification)
+        status = BatchStatus.ROLLED_BACK if refusals else BatchStatus.DONE
+        self.report(BatchAnswered(self.switch.dpid, self.session_id, batch.batch_id, status, refusals))
 
     def _execution_order(self, modifications: Sequence[Modification]) -> list[tuple[int, Modification]]:
         numbered = list(enumerate(modifications))

@@ -57,6 +57,8 @@ class ModelSwitch:
         self.ports: dict[int, Port] = {port.ref.port_no: port for port in ports}
         self.limits = limits or Limits()
         self.nicira = nicira
+        # It carries out ONF bundles.
+        self.atomic = nicira
         self.hash_salt = 0
         # False: the switch answers statistics with all-ones, "unknown".
         self.knows_counters = True
@@ -150,6 +152,19 @@ class ModelSwitch:
         """Carries out a batch in order; a refused modification changes nothing and the others stand."""
         answers = ((index, self.apply(modification)) for index, modification in enumerate(modifications))
         return tuple(Refusal(index, error) for index, error in answers if error is not None)
+
+    def execute_atomically(self, modifications: Sequence[Modification]) -> tuple[Refusal, ...]:
+        """Carries out a batch as an ONF bundle: at the first refusal everything is as it was."""
+        tables = {table_id: table.snapshot() for table_id, table in self._tables.items()}
+        groups, meters = dict(self._groups), dict(self._meters)
+        for index, modification in enumerate(modifications):
+            error = self.apply(modification)
+            if error is not None:
+                self._groups, self._meters = groups, meters
+                for table_id, table in self._tables.items():
+                    table.restore(tables.get(table_id, []))
+                return (Refusal(index, error),)
+        return ()
 
     def apply(self, modification: Modification) -> str | None:
         """Carries out one modification; the name of the OpenFlow error if it is refused."""
