@@ -52,7 +52,6 @@ class SqliteStore:
         try:
             with self._explained():
                 self._take()
-                self._check()
         except StoreError:
             self._file.close()
             raise
@@ -91,6 +90,7 @@ class SqliteStore:
             raise StoreError(
                 f"HEDDLE_STATE: {self.name} is a database of another program; it is left alone: choose another file"
             )
+        self._check()
         self._file.execute("PRAGMA journal_mode = WAL")
         # A read takes the lock only when something is written; now is when a second controller must be told.
         with self._transaction():
@@ -100,8 +100,8 @@ class SqliteStore:
         (version,) = self._file.execute("PRAGMA user_version").fetchone()
         if version > VERSION:
             raise StoreError(
-                f"HEDDLE_STATE: {self.name} was written by a newer Heddle (schema {version}, this one knows {VERSION}): "
-                f"run that release, or move the file away and announce the jobs again"
+                f"HEDDLE_STATE: {self.name} was written by a newer Heddle (schema {version}, not {VERSION}): "
+                "run that release, or move the file away and announce the jobs again"
             )
         for migration in _MIGRATIONS[version:]:
             for statement in filter(str.strip, migration.split(";")):
@@ -115,6 +115,7 @@ class SqliteStore:
             raise self._damaged("; ".join(found))
 
     def _damaged(self, why: str) -> StoreError:
+        why = " ".join(why.split())
         return StoreError(
             f"HEDDLE_STATE: {self.name} is damaged ({why}): move it away (mv {self.name} {self.name}.damaged), start "
             "again and announce the running jobs again; their flows use ECMP until then"
@@ -138,16 +139,16 @@ class SqliteStore:
         if code == sqlite3.SQLITE_NOTADB:
             return StoreError(f"HEDDLE_STATE: {self.name} is no database; it is left alone: choose another file")
         if code == sqlite3.SQLITE_CORRUPT or isinstance(error, ValueError | ValidationError):
-            return self._damaged(" ".join(str(error).split()))
+            return self._damaged(str(error))
         return StoreError(
-            f"HEDDLE_STATE: {self.name} cannot be used ({error}): make its folder writable for this user, choose another "
-            "file, or say none to forget all jobs when the controller ends"
+            f"HEDDLE_STATE: {self.name} cannot be used ({error}): make its folder writable for this user, choose "
+            "another file, or say none to forget all jobs when the controller ends"
         )
 
     # --- reading and writing -------------------------------------------------------------------------------
 
     def _rows(self, table: str) -> sqlite3.Cursor:
-        return self._file.execute(f"SELECT * FROM {table}")  # noqa: S608 - our own words
+        return self._file.execute(f"SELECT * FROM {table}")
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
