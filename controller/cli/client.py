@@ -71,10 +71,14 @@ class Controller:
         answer: collective_pb2.GetPlanResponse = self._call(self._collectives.GetPlan, request, timeout_s=patience_s)
         return answer
 
-    def explain_flow(self, src: str, dst: str, udp_source_port: int = 0) -> "collective_pb2.ExplainFlowResponse":
+    def explain_flow(
+        self, src: str, dst: str, udp_source_port: int = 0, dscp: int = 0
+    ) -> "collective_pb2.ExplainFlowResponse":
         from heddle.v1 import collective_pb2
 
-        request = collective_pb2.ExplainFlowRequest(src_host=src, dst_host=dst, udp_source_port=udp_source_port)
+        request = collective_pb2.ExplainFlowRequest(
+            src_host=src, dst_host=dst, udp_source_port=udp_source_port, dscp=dscp
+        )
         answer: collective_pb2.ExplainFlowResponse = self._call(self._collectives.ExplainFlow, request)
         return answer
 

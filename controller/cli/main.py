@@ -14,8 +14,9 @@ import typer
 from controller.cli import lab, output
 from controller.cli.announce import announce
 from controller.cli.errors import CommandError, ExitCode, bad_input
+from controller.cli.explain import explain_app
 from controller.cli.options import ControllerOption
-from controller.cli.plans import explain_app, plan, withdraw
+from controller.cli.plans import plan, withdraw
 from controller.cli.run import run
 from controller.cli.topology import topology
 from controller.cli.version import version

@@ -1,4 +1,4 @@
-"""`heddle plan`, `heddle withdraw` and `heddle explain flow`: what was decided, taking it back, and why."""
+"""`heddle plan` and `heddle withdraw`: what was decided, and taking it back."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -6,7 +6,6 @@ import typer
 
 from controller.cli import output
 from controller.cli.client import Controller, connect
-from controller.cli.errors import bad_input
 from controller.cli.options import ControllerOption, JsonOption, WatchOption, address
 
 if TYPE_CHECKING:
@@ -17,8 +16,6 @@ FLOWS_SHOWN = 40
 WATCH_WAIT_S = 30.0
 
 AllOption = Annotated[bool, typer.Option("--all", help=f"Show every flow, not only the first {FLOWS_SHOWN} of a job.")]
-
-explain_app = typer.Typer(no_args_is_help=True, help="Say why something is as it is.")
 
 
 def plan(
@@ -72,25 +69,3 @@ def withdraw(
         output.print_json(output.as_plain(answer))
     else:
         output.stdout().print(f"withdrew {job}: {answer.rules_changed} rules changed", markup=False)
-
-
-@explain_app.command("flow")
-def explain_flow(
-    ctx: typer.Context,
-    src: Annotated[str, typer.Argument(help="Sending host: name or address.", show_default=False)],
-    dst: Annotated[str, typer.Argument(help="Receiving host: name or address.", show_default=False)],
-    udp_port: Annotated[int, typer.Option(min=0, max=65535, help="UDP source port; 0: any.")] = 0,
-    as_json: JsonOption = False,
-    controller: ControllerOption = None,
-) -> None:
-    """Say why the flows from one host to another take the paths they take."""
-    with connect(address(ctx, controller)) as connected:
-        answer = connected.explain_flow(src, dst, udp_port)
-    if not as_json and not answer.flows:
-        raise bad_input(f"no announced flow goes from {src} to {dst}: 'heddle plan' lists those that do")
-    if as_json:
-        output.print_json(output.as_plain(answer))
-    else:
-        from controller.cli.tables import explained_view
-
-        output.stdout().print(explained_view(answer.flows))

@@ -17,15 +17,16 @@ from heddle.v1 import collective_pb2_grpc, fabric_pb2, fabric_pb2_grpc
 
 from controller.core.commands import Accepted
 from controller.core.events import CollectiveAnnounced, CollectiveWithdrawn
-from controller.core.views import UnknownFlow, UnknownHost, UnknownJob
+from controller.core.views import UnknownHost, UnknownJob
 from controller.runtime.engine import Engine, EngineFailed
-from controller.runtime.grpc_messages import plan_message, read_collective, to_message, to_messages
+from controller.runtime.grpc_messages import plan_message, read_collective, to_message
 from controller.runtime.grpc_status_details import RequestRefused, abort, status_code
 from controller.runtime.requests import STOPPING, Answer, Requests
 from controller.runtime.revisions import Revisions
 
 MAX_WAIT_S = 60.0
 _LARGEST_PORT = 65535
+_LARGEST_DSCP = 63
 _LOGGED_CHARACTERS = 2000
 _INVALID = grpc.StatusCode.INVALID_ARGUMENT
 
@@ -37,7 +38,7 @@ class Views(Protocol):
 
     def plans(self, core: Any, job_id: str) -> Any: ...
 
-    def explain_flow(self, core: Any, src: str, dst: str, udp_source_port: int) -> Any: ...
+    def explain_flow(self, core: Any, src: str, dst: str, udp_source_port: int, dscp: int) -> Any: ...
 
 
 def answers_errors(method: Callable[[Any, Any], Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
@@ -138,12 +139,13 @@ class CollectiveService(collective_pb2_grpc.CollectiveServiceServicer):  # type:
     async def ExplainFlow(self, request: pb.ExplainFlowRequest) -> pb.ExplainFlowResponse:
         if problems := _explain_problems(request):
             raise RequestRefused(_INVALID, problems)
-        arguments = (request.src_host, request.dst_host, request.udp_source_port)
+        arguments = (request.src_host, request.dst_host, request.udp_source_port, request.dscp)
         try:
-            views = self._views.explain_flow(self._engine.core, *arguments)
-        except (UnknownHost, UnknownFlow) as error:
+            view = self._views.explain_flow(self._engine.core, *arguments)
+        except UnknownHost as error:
             raise RequestRefused(grpc.StatusCode.NOT_FOUND, _problems(error)) from error
-        return pb.ExplainFlowResponse(flows=await to_messages(views, pb.ExplainedFlow))
+        explanation: pb.ExplainFlowResponse = to_message(view, pb.ExplainFlowResponse)
+        return explanation
 
 
 class FabricService(fabric_pb2_grpc.FabricServiceServicer):  # type: ignore[misc]  # generated, untyped
@@ -168,6 +170,8 @@ def _explain_problems(request: pb.ExplainFlowRequest) -> list[str]:
     problems = [f"{name}: is not given" for name in ("src_host", "dst_host") if not getattr(request, name)]
     if request.udp_source_port > _LARGEST_PORT:
         problems.append(f"udp_source_port: {request.udp_source_port} is no port; 0 means any")
+    if request.dscp > _LARGEST_DSCP:
+        problems.append(f"dscp: {request.dscp} is no mark; they go from 0 to {_LARGEST_DSCP}")
     return problems
 
 

@@ -14,7 +14,7 @@ import grpc
 from google.protobuf import any_pb2
 from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
-from heddle.v1 import collective_pb2, collective_pb2_grpc, fabric_pb2, fabric_pb2_grpc
+from heddle.v1 import collective_pb2, collective_pb2_grpc, fabric_pb2, fabric_pb2_grpc, trace_pb2
 
 RATE_BPS = 100_000_000_000
 LARGE_DPID = 0xFFFF_FFFF_FFFF_FF01  # Needs all 64 bits: doubles and signed numbers lose it.
@@ -115,6 +115,44 @@ def explained() -> collective_pb2.ExplainedFlow:
     return answer
 
 
+def traced_rule(kind: str, match: str, *actions: str, goes_on: str = "", **more: Any) -> trace_pb2.TracedRule:
+    return trace_pb2.TracedRule(kind=kind, match=match, actions=actions, next_table=goes_on, **more)
+
+
+def trace(spines: int = 1) -> trace_pb2.PacketTrace:
+    """From h1_1 by leaf 1 and some spine, which a hash chooses when there are several, to h2_1 on leaf 2."""
+    answer = trace_pb2.PacketTrace(
+        packet="RoCEv2 over IPv4 from 10.0.1.1 to 10.0.2.1, UDP source port 49152, DSCP 0",
+        udp_source_port=49152,
+        src_host="h1_1",
+        dst_host="h2_1",
+    )
+    classify = trace_pb2.TracedTable(table_id=1, table="classify")
+    classify.rule.CopyFrom(
+        traced_rule("classify", "RoCEv2 over IPv4", "DSCP 26", "queue 1", goes_on="steer", priority=200)
+    )
+    first = answer.switches.add(switch="leaf1", dpid=LARGE_DPID, in_port=3, sender="h1_1", tables=[classify])
+    if spines == 1:
+        steer = first.tables.add(table_id=2, table="steer")
+        steer.rule.CopyFrom(traced_rule("steer", "RoCEv2 to 10.0.2.1", "group 0x10", priority=100, job_id="llama"))
+        choice = steer.choices.add(kind="fast_failover", group_id=0x10)
+        choice.members.add(action="to port 1 (spine1)", live=False)
+        choice.members.add(action="to port 2 (spine2)", live=True, taken=True)
+        choice.members.add(action="to port 4 (spine4)", live=True)
+    else:
+        choice = first.tables[0].choices.add(kind="bundle", by_hash=True)
+    for spine in range(1, spines + 1):
+        if spines > 1:
+            choice.members.add(action=f"to port {spine} (spine{spine})", live=True, taken=True, weight=1)
+        marks: dict[str, Any] = {"queue_id": 1, "dscp": 26, "by_hash": spines > 1}
+        first.outputs.add(port_no=spine, to=f"spine{spine}", **marks)
+        onward = answer.switches.add(switch=f"spine{spine}", in_port=1, sender="leaf1", by_hash=spines > 1)
+        onward.tables.add(table="route").rule.CopyFrom(traced_rule("route", "IPv4 to 10.0.2.1", "to port 2 (leaf2)"))
+        onward.outputs.add(port_no=2, to="leaf2")
+        answer.ends.add(kind="host", switch="leaf2", port_no=3, host="h2_1")
+    return answer
+
+
 @dataclass
 class Fake(collective_pb2_grpc.CollectiveServiceServicer, fabric_pb2_grpc.FabricServiceServicer):
     """`refusal` (status code, problems) makes every call fail; `requests` holds all that came."""
@@ -123,6 +161,7 @@ class Fake(collective_pb2_grpc.CollectiveServiceServicer, fabric_pb2_grpc.Fabric
     topology: fabric_pb2.GetTopologyResponse = field(default_factory=topology)
     plans: dict[str, collective_pb2.Plan] = field(default_factory=lambda: {"llama": plan()})
     explained: list[collective_pb2.ExplainedFlow] = field(default_factory=lambda: [explained()])
+    trace: trace_pb2.PacketTrace = field(default_factory=trace)
     refusal: tuple[grpc.StatusCode, list[str]] | None = None
     rich: bool = False
     rules_changed: int = 12
@@ -166,7 +205,7 @@ class Fake(collective_pb2_grpc.CollectiveServiceServicer, fabric_pb2_grpc.Fabric
 
     def ExplainFlow(self, request: Any, context: grpc.ServicerContext) -> Any:
         self._received(request, context)
-        return collective_pb2.ExplainFlowResponse(flows=self.explained)
+        return collective_pb2.ExplainFlowResponse(flows=self.explained, trace=self.trace)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`heddle plan`, `heddle withdraw`, `heddle explain flow`."""
+"""`heddle plan` and `heddle withdraw`."""
 
 import json
 
@@ -69,42 +69,3 @@ def test_withdrawing(capsys: pytest.CaptureFixture[str]) -> None:
         assert invoke(["withdraw", "llama", "--json", "--controller", fake.address]) == 0
     assert json.loads(capsys.readouterr().out) == {"rules_changed": 12}
     assert fake.requests[0].job_id == "llama"
-
-
-def test_explaining_a_flow(capsys: pytest.CaptureFixture[str]) -> None:
-    with serving(Fake()) as fake:
-        assert invoke(["explain", "flow", "h1_1", "h2_1", "--udp-port", "49152", "--controller", fake.address]) == 0
-    out = capsys.readouterr().out
-    assert "flow llama/0-1:49152: h1_1 → h2_1, 36 GiB, planned" in out
-    assert "chosen" in out
-    assert "why: Its fullest link needs" in out
-    assert "gap 0 %" in out
-    request = fake.requests[0]
-    assert (request.src_host, request.dst_host, request.udp_source_port) == ("h1_1", "h2_1", 49152)
-
-
-def test_an_explanation_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    with serving(Fake()) as fake:
-        assert invoke(["explain", "flow", "h1_1", "h2_1", "--json", "--controller", fake.address]) == 0
-    (flow,) = json.loads(capsys.readouterr().out)["flows"]
-    assert flow.keys() == {"flow", "job_id", "certificate", "candidates", "reason"}
-    assert [candidate["chosen"] for candidate in flow["candidates"]] == [True, False]
-
-
-def test_a_flow_that_nobody_announced_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    with serving(Fake(explained=[])) as fake:
-        assert invoke(["explain", "flow", "h1_1", "h2_1", "--controller", fake.address]) == 2
-    assert "no announced flow goes from h1_1 to h2_1" in capsys.readouterr().err
-
-
-def test_unknown_hosts_are_all_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    unknown = ["no host 'a' on this fabric", "no host 'b' on this fabric"]
-    with serving(Fake(refusal=(grpc.StatusCode.NOT_FOUND, unknown))) as fake:
-        assert invoke(["explain", "flow", "a", "b", "--controller", fake.address]) == 2
-    assert capsys.readouterr().err.splitlines() == [f"heddle: {problem}" for problem in unknown]
-
-
-def test_a_port_out_of_range_is_refused_before_asking() -> None:
-    with serving(Fake()) as fake:
-        assert invoke(["explain", "flow", "a", "b", "--udp-port", "65536", "--controller", fake.address]) == 2
-    assert fake.requests == []

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 from controller.core.machine import Core
 from controller.core.planning import hosts_by_address
+from controller.core.requests import find_host
 from controller.fabric.model import Host, Path, PortRef
 from controller.jobs.collective import Flow
+from controller.pipeline.cookies import Kind, cookie
 from controller.placement.certificate import Certificate
 
 
@@ -17,8 +19,12 @@ class UnknownHost(Exception):
     """str() says which."""
 
 
-class UnknownFlow(Exception):
-    """str() says which, and what would make it known."""
+class UnknownSwitch(Exception):
+    """str() says which."""
+
+
+class UnknownLink(Exception):
+    """str() says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,20 @@ def hops(core: Core, path: Path, far: dict[PortRef, PortRef]) -> tuple[HopView, 
         there = core.plan.name(far[ref].dpid) if ref in far else "?"
         found.append(HopView(end.switch, end.dpid, end.port_no, end.port_name, there))
     return tuple(found)
+
+
+def owners(core: Core) -> dict[int, str]:
+    """The jobs of steering rules by the cookies that their rules bear; a cookie holds but a digest of the name."""
+    return {cookie(Kind.STEER, job_id): job_id for job_id in core.state.jobs}
+
+
+def known_hosts(core: Core, *names: str) -> tuple[Host, ...]:
+    """The hosts with these names or addresses. Raises UnknownHost with one line for each that is not there."""
+    found = [find_host(core.state, name) for name in names]
+    missing = [name for name, host in zip(names, found, strict=True) if host is None]
+    if missing:
+        raise UnknownHost("\n".join(f"no host {name!r} on this fabric" for name in missing))
+    return tuple(host for host in found if host is not None)
 
 
 def certificate(core: Core) -> Certificate:

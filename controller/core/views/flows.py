@@ -1,14 +1,15 @@
-"""Why an announced flow takes the path it takes: the candidates, their loads, the bound and the gap."""
+"""Why a flow takes the path it takes: the candidates, their loads, the bound and the gap, and the rules it meets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from controller.core.machine import Core
 from controller.core.planning import unit_id
-from controller.core.requests import find_host, unit_of
+from controller.core.requests import unit_of
 from controller.core.state import JobState
-from controller.core.views.common import HopView, Surroundings, UnknownFlow, UnknownHost, certificate, hops
+from controller.core.views.common import HopView, Surroundings, certificate, hops, known_hosts
 from controller.core.views.plans import PlannedFlowView, planned_flow
+from controller.core.views.trace import PacketTraceView, trace_packet
 from controller.jobs.collective import Flow
 from controller.placement.certificate import Certificate
 from controller.placement.explain import explain
@@ -32,24 +33,31 @@ class ExplainedFlowView:
     reason: str
 
 
-def explain_flow(core: Core, src: str, dst: str, udp_source_port: int) -> tuple[ExplainedFlowView, ...]:
-    """Every announced flow from `src` to `dst` (names or addresses). Raises UnknownHost, UnknownFlow."""
-    source, destination = find_host(core.state, src), find_host(core.state, dst)
-    missing = [text for text, host in ((src, source), (dst, destination)) if host is None]
-    if source is None or destination is None:
-        raise UnknownHost("\n".join(f"no host {text!r} on this fabric" for text in missing))
-    found = [
+@dataclass(frozen=True, slots=True)
+class FlowExplanationView:
+    flows: tuple[ExplainedFlowView, ...]
+    trace: PacketTraceView
+
+
+def explain_flow(core: Core, src: str, dst: str, udp_source_port: int, dscp: int = 0) -> FlowExplanationView:
+    """Every announced flow from `src` to `dst` (names or addresses), and what a packet between them meets.
+
+    With a UDP source port, only flows that it belongs to. Raises UnknownHost.
+    """
+    source, destination = known_hosts(core, src, dst)
+    between = [
         (job, flow)
         for job in core.state.jobs.values()
         for flow in job.flows
-        if flow.src_address in source.addresses
-        and flow.dst_address in destination.addresses
-        and udp_source_port in (0, flow.udp_source_port)
+        if flow.src_address in source.addresses and flow.dst_address in destination.addresses
     ]
-    if not found:
-        raise UnknownFlow(f"no announced flow from {src} to {dst}: it would use ECMP; announce its collective first")
+    # A flow whose port is not known is matched by addresses alone, unless one with this very port is there.
+    exact = [(job, flow) for job, flow in between if udp_source_port in (0, flow.udp_source_port)]
+    found = exact or [(job, flow) for job, flow in between if not flow.udp_source_port]
     about = Surroundings.of(core)
-    return tuple(_explained(core, job, flow, about) for job, flow in found)
+    flows = tuple(_explained(core, job, flow, about) for job, flow in found)
+    port = udp_source_port or next((flow.udp_source_port for _, flow in found), 0)
+    return FlowExplanationView(flows, trace_packet(core, source, destination, port, dscp))
 
 
 def _explained(core: Core, job: JobState, flow: Flow, about: Surroundings) -> ExplainedFlowView:

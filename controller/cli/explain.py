@@ -1,0 +1,39 @@
+"""`heddle explain flow|link|job`: why something is as it is."""
+
+from typing import Annotated
+
+import typer
+
+from controller.cli import output
+from controller.cli.client import connect
+from controller.cli.options import ControllerOption, JsonOption, address
+
+explain_app = typer.Typer(no_args_is_help=True, help="Say why something is as it is.")
+
+
+@explain_app.command("flow")
+def explain_flow(
+    ctx: typer.Context,
+    src: Annotated[str, typer.Argument(help="Sending host: name or address.", show_default=False)],
+    dst: Annotated[str, typer.Argument(help="Receiving host: name or address.", show_default=False)],
+    udp_port: Annotated[int, typer.Option(min=0, max=65535, help="UDP source port; 0: any.")] = 0,
+    dscp: Annotated[int, typer.Option(min=0, max=63, help="DSCP with which the host sends.")] = 0,
+    as_json: JsonOption = False,
+    controller: ControllerOption = None,
+) -> None:
+    """Say why packets from one host to another take the path they take, and which rules they meet on it."""
+    with connect(address(ctx, controller)) as connected:
+        answer = connected.explain_flow(src, dst, udp_port, dscp)
+    if as_json:
+        output.print_json(output.as_plain(answer))
+        return
+    from controller.cli.tables import explained_view
+    from controller.cli.trace_view import trace_view
+
+    out = output.stdout()
+    if answer.flows:
+        out.print(explained_view(answer.flows))
+    else:
+        out.print(f"nothing is announced from {src} to {dst}: routing decides", markup=False)
+    out.print()
+    out.print(trace_view(answer.trace))
