@@ -21,8 +21,9 @@ from apps.codec_encode import encode_barrier, encode_bundle_control, encode_modi
 from apps.codec_fields import CodecError
 from apps.error_names import NOT_SENT, error_name
 
-# Open vSwitch 3.1 takes flow, group and port changes into a bundle, and refuses meters (ofputil_is_bundlable).
-_NOT_IN_BUNDLES = frozenset({"add_meter", "modify_meter", "delete_meter_id"})
+# Open vSwitch 3.1 takes no meters into a bundle (ofputil_is_bundlable). And it aborts, the whole daemon, when it undoes
+# the deletion of a group that rules still used ("assertion group != NULL failed in ofproto_rule_insert__()").
+_NOT_IN_BUNDLES = frozenset({"add_meter", "modify_meter", "delete_meter_id", "delete_group_id"})
 
 _Result = link_pb2.BatchResult
 

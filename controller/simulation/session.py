@@ -20,12 +20,14 @@ from controller.core.events import (
     SwitchDisconnected,
     TablesRead,
 )
-from controller.pipeline.rules import AddMeter, Barrier, DeleteMeter, Modification, ModifyMeter
+from controller.pipeline.rules import AddMeter, Barrier, DeleteGroup, DeleteMeter, Modification, ModifyMeter
 from controller.simulation.agenda import Action, Agenda
 from controller.simulation.switches import ModelSwitch
 from controller.simulation.timing import Range, Timing
 
-_METERS = (AddMeter, ModifyMeter, DeleteMeter)
+# The agent carries out batches with these change by change: Open vSwitch takes no meters into a bundle and cannot be
+# trusted to undo the deletion of a group.
+_NOT_IN_BUNDLES = (AddMeter, ModifyMeter, DeleteMeter, DeleteGroup)
 
 ControlMessage = SendPacket | SendBatch | ReadTables | ReadPortStatistics
 
@@ -122,8 +124,7 @@ class Session:
         self._work()
 
     def _take_batch(self, batch: SendBatch) -> None:
-        # Open vSwitch does not take meters into a bundle; such a batch is carried out change by change.
-        if batch.atomic and self.switch.atomic and not any(isinstance(m, _METERS) for m in batch.modifications):
+        if batch.atomic and self.switch.atomic and not any(isinstance(m, _NOT_IN_BUNDLES) for m in batch.modifications):
             cost_s = self._around.timing.modification_s * len(batch.modifications)
             self._inbox.append((cost_s, lambda: self._carry_out_atomically(batch)))
             return

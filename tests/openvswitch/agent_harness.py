@@ -122,11 +122,17 @@ class Controller:
         batch_id = self.start_batch(switch, *modifications)
         return self.expect("batch_result", lambda m: m.batch_result.batch_id == batch_id).batch_result
 
-    def start_batch(self, switch: link_pb2.SwitchUp, *modifications: link_pb2.Modification) -> int:
+    def start_batch(
+        self, switch: link_pb2.SwitchUp, *modifications: link_pb2.Modification, atomic: bool = False
+    ) -> int:
         batch_id = self._take_id()
         self.send(
             batch=link_pb2.Batch(
-                dpid=switch.dpid, session_id=switch.session_id, batch_id=batch_id, modifications=modifications
+                dpid=switch.dpid,
+                session_id=switch.session_id,
+                batch_id=batch_id,
+                modifications=modifications,
+                atomic=atomic,
             )
         )
         return batch_id

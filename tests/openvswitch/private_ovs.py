@@ -102,6 +102,10 @@ class PrivateOvs:
         """ovs-vswitchd, for tests that freeze or kill it."""
         return self._processes[1].pid
 
+    @property
+    def is_running(self) -> bool:
+        return all(process.poll() is None for process in self._processes)
+
     def vsctl(self, *arguments: str) -> str:
         return self._run("ovs-vsctl", f"--db={self.database}", "--timeout=30", *arguments)
 
