@@ -63,6 +63,7 @@ class Core:
             settings.audit_period_s,
             drain_s=settings.drain_s,
             change_timeout_s=settings.change_timeout_s,
+            foreign=settings.foreign,
         )
         self.rates = RateTracker()
         self.answers = Answers()

@@ -13,10 +13,12 @@ from controller.core.commands import Command, ReadTables, Report, SendBatch, Sev
 from controller.core.events import BatchAnswered, BatchStatus, TablesRead
 from controller.core.state import InFlight, State, SwitchState
 from controller.fabric.model import Role
+from controller.pipeline.cookies import is_ours
 from controller.pipeline.diff import ActualTables, Stage, guard_only, is_steering, stages
+from controller.pipeline.foreign import ForeignHoldings, ForeignPolicy, describe
 from controller.pipeline.refusals import NoRoom, no_room
 from controller.pipeline.room import make_room
-from controller.pipeline.rules import Barrier, Modification, SwitchTables
+from controller.pipeline.rules import Barrier, DeleteRule, Modification, SwitchTables
 
 _READ_TIMEOUT_S = 10.0
 _READ_AGAIN_S = 0.5
@@ -35,6 +37,7 @@ class Reconciler:
     drain_s: float = 0.0
     # What the batch timeout grows by for each change in it: slow switches take some 200 a second.
     change_timeout_s: float = 0.0
+    foreign: ForeignPolicy = field(default_factory=ForeignPolicy)
     # Until then, switches that an earlier run has programmed are not changed.
     hold_until_s: float = _NO_HOLD
     _next_id: int = 1
@@ -94,10 +97,10 @@ class Reconciler:
             switch.read_backoff_s = 0.0
         switch.suspect = False
         switch.read_due_s = now_s + self.audit_period_s
-        foreign = len(actual.foreign_rules())
-        if foreign == (len(before.foreign_rules()) if before else 0):
+        foreign = ForeignHoldings.of(actual, self.foreign)
+        if foreign == ForeignHoldings.of(before, self.foreign):
             return []
-        return [Report(Severity.INFO, f"{switch.dpid:x} holds {foreign} rules that are not ours; they are left alone")]
+        return [Report(Severity.INFO, f"{switch.dpid:x} {foreign.in_words()}")]
 
     # --- writing -------------------------------------------------------------------------------------
 
@@ -141,7 +144,7 @@ class Reconciler:
         """While a switch is held, drained for or waited for, every packet asks anew; nothing has changed meanwhile."""
         known = self._differences.get(dpid)
         if known is None or known[0] is not desired or known[1] is not actual or known[2:4] != (actual.changes, at_leaf):
-            found = stages(desired, actual, lambda rule: at_leaf and is_steering(rule))
+            found = stages(desired, actual, lambda rule: at_leaf and is_steering(rule), self.foreign.unwanted)
             known = self._differences[dpid] = (desired, actual, actual.changes, at_leaf, found)
         return known[4]
 
@@ -173,12 +176,15 @@ class Reconciler:
             self.state.changes_sent -= sum(not isinstance(m, Barrier) for m in modifications)
             return []
         refused = {r.index: r.name for r in event.refusals}
-        for index, modification in enumerate(modifications):
-            if index not in refused:
-                switch.actual.apply(modification)
-        if not refused:
-            return []
-        return self._take_refusals(switch, modifications, refused, now_s)
+        done = [m for index, m in enumerate(modifications) if index not in refused]
+        for modification in done:
+            switch.actual.apply(modification)
+        removed = [m.rule for m in done if isinstance(m, DeleteRule) and not is_ours(m.rule.cookie)]
+        said = "removed a rule that was not ours, as HEDDLE_FOREIGN=remove asks"
+        reports: list[Command] = [
+            Report(Severity.WARNING, f"{switch.dpid:x} {said}: {describe(rule)}") for rule in removed
+        ]
+        return reports + (self._take_refusals(switch, modifications, refused, now_s) if refused else [])
 
     def _take_refusals(
         self, switch: SwitchState, modifications: tuple[Modification, ...], refused: dict[int, str], now_s: float

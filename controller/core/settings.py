@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from controller.fabric.plan import FabricPlan
+from controller.pipeline.foreign import ForeignPolicy
 from controller.qos.classes import QosSettings
 
 
@@ -16,6 +17,7 @@ class CoreSettings:
     beacon_key: bytes
     plan: FabricPlan | None = None
     qos: QosSettings = field(default_factory=QosSettings)
+    foreign: ForeignPolicy = field(default_factory=ForeignPolicy)
     default_rate_bps: int = 10_000_000_000
     beacon_period_s: float = 1.0
     statistics_period_s: float = 1.0

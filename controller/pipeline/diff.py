@@ -48,6 +48,8 @@ class ActualTables:
     rules: dict[RuleKey, Rule] = field(default_factory=dict)
     groups: dict[int, Group] = field(default_factory=dict)
     meters: dict[int, Meter] = field(default_factory=dict)
+    # How often `apply` has been called.
+    changes: int = field(default=0, compare=False)
 
     @classmethod
     def of(cls, tables: SwitchTables) -> "ActualTables":
@@ -58,6 +60,7 @@ class ActualTables:
         )
 
     def apply(self, modification: Modification) -> None:
+        self.changes += 1
         match modification:
             case AddRule(rule):
                 self.rules[rule.key] = rule
@@ -82,10 +85,13 @@ class ActualTables:
 
 
 def stages(
-    desired: SwitchTables, actual: ActualTables, is_ingress: Callable[[Rule], bool]
+    desired: SwitchTables,
+    actual: ActualTables,
+    is_ingress: Callable[[Rule], bool],
+    is_unwanted: Callable[[Rule], bool] = lambda _: False,
 ) -> Mapping[Stage, tuple[Modification, ...]]:
     """The modifications of each stage that has any. `is_ingress(rule)` tells the rules that decide where traffic
-    enters its path."""
+    enters its path, `is_unwanted(rule)` the foreign ones that are to go as well."""
     wanted = {rule.key: rule for rule in desired.rules}
     changed = [rule for key, rule in wanted.items() if actual.rules.get(key) != rule]
     changed.sort(key=lambda r: r.order)
@@ -93,7 +99,8 @@ def stages(
     groups = _group_changes(desired, actual)
     prepare = (*groups, Barrier(), *prepared) if groups else tuple(prepared)
     switch = tuple(AddRule(r) for r in changed if is_ingress(r))
-    result = {Stage.PREPARE: prepare, Stage.SWITCH: switch, Stage.REMOVE: _removals(desired, wanted, actual)}
+    remove = _removals(desired, wanted, actual, is_unwanted)
+    result = {Stage.PREPARE: prepare, Stage.SWITCH: switch, Stage.REMOVE: remove}
     return {stage: modifications for stage, modifications in result.items() if modifications}
 
 
@@ -110,9 +117,14 @@ def _group_changes(desired: SwitchTables, actual: ActualTables) -> list[Modifica
     return result
 
 
-def _removals(desired: SwitchTables, wanted: Mapping[RuleKey, Rule], actual: ActualTables) -> tuple[Modification, ...]:
-    """Ours alone, earlier tables first. Meters are never removed: a meter takes the rules that use it along."""
-    rules = [r for key, r in actual.rules.items() if key not in wanted and is_ours(r.cookie)]
+def _removals(
+    desired: SwitchTables,
+    wanted: Mapping[RuleKey, Rule],
+    actual: ActualTables,
+    is_unwanted: Callable[[Rule], bool],
+) -> tuple[Modification, ...]:
+    """Ours and what policy says, earlier tables first. Meters stay: a meter takes the rules that use it along."""
+    rules = [r for key, r in actual.rules.items() if key not in wanted and (is_ours(r.cookie) or is_unwanted(r))]
     rules.sort(key=lambda r: r.order, reverse=True)
     kept = {g.group_id for g in desired.groups}
     groups = sorted(g for g in actual.groups if g not in kept and is_our_group(g))

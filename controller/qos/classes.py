@@ -4,7 +4,8 @@ The numbers are configuration, because operators differ: CNPs are seen with DSCP
 common but not universal. A queue id is only a name for a queue; what is served first follows `priority`.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -36,6 +37,11 @@ class QosSettings:
     )
     control_dscps: tuple[int, ...] = (48, 46)
     enabled: bool = True
+
+    def with_shares(self, shares: Mapping[TrafficClass, float]) -> "QosSettings":
+        """The same with other guarantees; classes that are not named keep theirs."""
+        classes = tuple(replace(c, share=shares.get(c.traffic_class, c.share)) for c in self.classes)
+        return replace(self, classes=classes)
 
     def of(self, traffic_class: TrafficClass) -> ClassSettings:
         return next(c for c in self.classes if c.traffic_class == traffic_class)

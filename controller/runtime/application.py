@@ -15,6 +15,7 @@ from controller.core.events import Event, Restored, SwitchDisconnected
 from controller.core.machine import Core
 from controller.core.settings import CoreSettings
 from controller.fabric.plan import FabricPlan
+from controller.pipeline.foreign import ForeignPolicy
 from controller.qos.classes import QosSettings
 from controller.runtime.addresses import Address, TcpAddress, UnixAddress, UnixSocketClaim, port_taken
 from controller.runtime.engine import CoreMachine, Engine, Performer
@@ -35,7 +36,10 @@ def make_core(settings: Settings, plan: FabricPlan | None) -> Core:
     """A fresh core. The beacon key lives as long as the process, so a recorded beacon is worth nothing later."""
     return Core(
         CoreSettings(
-            beacon_key=secrets.token_bytes(_BEACON_KEY_BYTES), plan=plan, qos=QosSettings(enabled=settings.qos)
+            beacon_key=secrets.token_bytes(_BEACON_KEY_BYTES),
+            plan=plan,
+            qos=QosSettings(enabled=settings.qos).with_shares(settings.qos_shares or {}),
+            foreign=ForeignPolicy(settings.foreign_removed, settings.foreign_spared),
         )
     )
 

@@ -8,11 +8,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from controller.pipeline.foreign import CookieMask
+from controller.qos.classes import TrafficClass
 from controller.runtime.addresses import Address, TcpAddress, parse_address
 from controller.runtime.logs import LogFormat
 
 AUTO = "auto"
 NO_STATE = "none"
+_ALL_BITS = 2**64 - 1
+_WHOLE_PERCENT = 100
 
 
 class SettingsError(Exception):
@@ -51,6 +55,45 @@ def _file(value: Any) -> Any:
     return value or None
 
 
+def _foreign(value: Any) -> Any:
+    if value not in ("keep", "remove"):
+        raise ValueError(f"{value!r} is neither keep nor remove")
+    return value == "remove"
+
+
+def _cookie_masks(value: Any) -> Any:
+    """Cookies, or cookie/mask, with commas, as ovs-ofctl writes them; a cookie alone means exactly that one."""
+    if not isinstance(value, str):
+        return value
+    return tuple(_cookie_mask(part.strip()) for part in value.split(",") if part.strip())
+
+
+def _cookie_mask(text: str) -> CookieMask:
+    cookie, slash, mask = text.partition("/")
+    try:
+        result = CookieMask(int(cookie, 0), int(mask, 0) if slash else _ALL_BITS)
+    except ValueError:
+        result = CookieMask(-1, -1)
+    if not (0 <= result.value <= _ALL_BITS and 0 <= result.mask <= _ALL_BITS):
+        raise ValueError(f"{text!r} is no cookie: write 64 bits, for example 0x1234000000000000/0xffff000000000000")
+    return result
+
+
+def _shares(value: Any) -> Any:
+    """Percents by class, "control=5,collective=70,best-effort=25"; empty for the usual ones."""
+    if not isinstance(value, str) or not value:
+        return value or None
+    given = [part.strip().partition("=") for part in value.split(",") if part.strip()]
+    wrong = [name for name, _, percent in given if not percent.isdecimal() or name not in set(TrafficClass)]
+    names = [name for name, _, _ in given]
+    if wrong or sorted(names) != sorted(TrafficClass) or sum(int(p) for _, _, p in given) != _WHOLE_PERCENT:
+        example = "control=5,collective=85,best-effort=10"
+        raise ValueError(f"{value!r}: give each class once, in whole percent, 100 in all, for example {example}")
+    if any(int(percent) == 0 for _, _, percent in given):
+        raise ValueError(f"{value!r}: every class needs 1 percent at least, or it starves")
+    return {TrafficClass(name): int(percent) / _WHOLE_PERCENT for name, _, percent in given}
+
+
 def _state(value: Any) -> Any:
     """None for `none`. A relative path would be another file in every folder the controller is started from."""
     if value == NO_STATE:
@@ -70,6 +113,11 @@ class Settings(BaseModel):
     topology: Annotated[str | None, BeforeValidator(_file)] = Field(alias="HEDDLE_TOPOLOGY")
     ovsdb: Annotated[Literal["auto"] | tuple[str, ...], BeforeValidator(_endpoints)] = Field(alias="HEDDLE_OVSDB")
     qos: Annotated[bool, BeforeValidator(_switch)] = Field(alias="HEDDLE_QOS")
+    qos_shares: Annotated[dict[TrafficClass, float] | None, BeforeValidator(_shares)] = Field(alias="HEDDLE_QOS_SHARES")
+    foreign_removed: Annotated[bool, BeforeValidator(_foreign)] = Field(alias="HEDDLE_FOREIGN")
+    foreign_spared: Annotated[tuple[CookieMask, ...], BeforeValidator(_cookie_masks)] = Field(
+        alias="HEDDLE_FOREIGN_EXCEPT"
+    )
     state: Annotated[str | None, BeforeValidator(_state)] = Field(alias="HEDDLE_STATE")
     log: LogFormat = Field(alias="HEDDLE_LOG")
     log_level: Literal["debug", "info", "warning", "error"] = Field(alias="HEDDLE_LOG_LEVEL")
@@ -86,6 +134,9 @@ DEFAULTS = {
     "HEDDLE_TOPOLOGY": "",
     "HEDDLE_OVSDB": AUTO,
     "HEDDLE_QOS": "on",
+    "HEDDLE_QOS_SHARES": "",
+    "HEDDLE_FOREIGN": "keep",
+    "HEDDLE_FOREIGN_EXCEPT": "",
     "HEDDLE_STATE": "/var/lib/heddle/heddle.db",
     "HEDDLE_LOG": "console",
     "HEDDLE_LOG_LEVEL": "info",
