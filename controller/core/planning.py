@@ -163,12 +163,14 @@ def steered_flows(state: State, paths: Mapping[Unit, Path]) -> list[SteeredFlow]
     for job_id in sorted(state.jobs):
         for flow in state.jobs[job_id].flows:
             owner.setdefault((flow.src_address, flow.dst_address, flow.udp_source_port), job_id)
+    pairs = {unit[:2] for unit in owner}
     result = []
     for unit, path in sorted(paths.items()):
         result.append(SteeredFlow(*unit, path, owner[unit]))
         back = reverse_unit(unit)
         # A unit that was given up must not be steered after all because it is the way back of another.
-        if back not in owner and all(hop in far for hop in path):
+        free = back not in owner and (back[2] or back[:2] not in pairs)
+        if free and all(hop in far for hop in path):
             way_back = tuple(far[hop] for hop in reversed(path))
             result.append(SteeredFlow(*back, way_back, owner[unit], optional=True))
     return result
