@@ -5,8 +5,6 @@ paths are placed anew where the fabric or the jobs have changed, and the switche
 what they should hold. It never waits, never looks at a clock and never fails on what the network sends it.
 """
 
-from functools import partial
-
 from controller.core import capacity, fitting, planning, requests
 from controller.core.commands import Command, ConfigureQueues, ReadPortStatistics, Report, SendPacket, Severity
 from controller.core.events import (
@@ -155,7 +153,7 @@ class Core:
         switch.session_id, switch.peer_address = event.session_id, event.peer_address
         switch.nicira, switch.software = event.nicira, event.software
         self.reconciler.start_session(switch, now_s)
-        self.answers.forget(event.dpid)
+        self.answers.start(event.dpid, now_s)
         self.state.alarms.pop(f"refused {event.dpid:x}", None)
         self.state.rooms.pop(event.dpid, None)
         present = {port.ref for port in event.ports}
@@ -190,7 +188,7 @@ class Core:
             return []
         # Its data plane very likely goes on: links stay until the neighbours' ports say otherwise.
         self.reconciler.end_session(switch)
-        self.answers.forget(event.dpid)
+        self.answers.end(event.dpid)
         self._fabric_changed(now_s + _SETTLE_S)
         name = self.plan.name(event.dpid)
         return [Report(Severity.WARNING, f"{name} disconnected: {event.reason}", (("dpid", f"{event.dpid:x}"),))]
@@ -257,7 +255,7 @@ class Core:
 
     def _settle(self, now_s: float) -> list[Command]:
         commands: list[Command] = []
-        lost = self.discovery.expire(now_s, partial(self._at_work, now_s))
+        lost = self.discovery.expire(now_s, self.answers)
         if lost:
             self._fabric_changed(now_s)
             commands += [Report(Severity.WARNING, f"link {a} - {b} is silent: taken down") for a, b in lost]
@@ -303,10 +301,6 @@ class Core:
             Report(Severity.ERROR, sentence) if new else Report(Severity.INFO, f"over: {sentence}")
             for sentence, new in capacity.changed(before, self._capacity_alarms)
         ]
-
-    def _at_work(self, now_s: float, dpid: int, since_s: float) -> bool:
-        """A beacon punted at the far end of a slow session may be on its way for a period yet."""
-        return self.answers.proven(dpid, since_s, now_s - self.settings.beacon_period_s)
 
     def _beacons(self, now_s: float) -> list[Command]:
         sessions = {s.dpid for s in self.state.switches.values() if s.session_id}

@@ -17,6 +17,7 @@ _KEPT = 16
 
 @dataclass(slots=True)
 class _Answers:
+    since_s: float = float("-inf")
     owed: deque[float] = field(default_factory=deque)
     # (asked, answered), oldest first.
     given: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=_KEPT))
@@ -28,13 +29,21 @@ class Answers:
 
     _of: dict[int, _Answers] = field(default_factory=dict)
 
-    def forget(self, dpid: int) -> None:
-        """The session is over; what it owed will never come."""
+    def start(self, dpid: int, now_s: float) -> None:
+        """A new session: what an earlier one owed will never come, and what was told before is lost."""
+        self._of[dpid] = _Answers(now_s)
+
+    def end(self, dpid: int) -> None:
         self._of.pop(dpid, None)
+
+    def since_s(self, dpid: int) -> float:
+        """When the present session began; infinite while there is none."""
+        known = self._of.get(dpid)
+        return float("inf") if known is None else known.since_s
 
     def ask(self, dpid: int, now_s: float) -> bool:
         """Whether the switch is to be asked something now; if so, that is noted."""
-        known = self._of.setdefault(dpid, _Answers())
+        known = self._of.setdefault(dpid, _Answers(now_s))
         if known.owed and now_s - known.owed[0] >= _GIVE_UP_S:
             known.owed.clear()
         if len(known.owed) >= _MOST_OWED:
@@ -42,15 +51,19 @@ class Answers:
         known.owed.append(now_s)
         return True
 
+    def owing_since_s(self, dpid: int) -> float | None:
+        """When the oldest question was asked that the switch has not answered; None: it owes nothing."""
+        known = self._of.get(dpid)
+        return known.owed[0] if known is not None and known.owed else None
+
     def answered(self, dpid: int, now_s: float) -> None:
         """The switch has answered its oldest question."""
         known = self._of.get(dpid)
         if known is not None and known.owed:
             known.given.append((known.owed.popleft(), now_s))
 
-    def proven(self, dpid: int, asked_from_s: float, answered_by_s: float) -> bool:
-        """Whether something asked at `asked_from_s` or later was answered at `answered_by_s` or earlier."""
+    def first(self, dpid: int, asked_from_s: float) -> float | None:
+        """When the first question asked at `asked_from_s` or later was answered; None: not yet."""
         known = self._of.get(dpid)
-        return known is not None and any(
-            asked_s >= asked_from_s and answered_s <= answered_by_s for asked_s, answered_s in known.given
-        )
+        given = known.given if known is not None else ()
+        return next((answered_s for asked_s, answered_s in given if asked_s >= asked_from_s), None)

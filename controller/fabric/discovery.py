@@ -7,9 +7,10 @@ module does not decide what the links are good for, nor which switch is a leaf.
 """
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from controller.fabric.answers import Answers
 from controller.fabric.beacon import Beacon
 from controller.fabric.model import Port, PortRef
 
@@ -131,12 +132,8 @@ class Discovery:
         self._due_of[ref] = due_s
         heapq.heappush(self._due, (due_s, ref))
 
-    def expire(self, now_s: float, at_work: Callable[[int, float], bool]) -> list[tuple[PortRef, PortRef]]:
-        """Takes links down whose beacons stopped in either direction, and returns them (a < b).
-
-        `at_work(dpid, since_s)` tells whether a switch has proven that it did what it was told after `since_s`, long
-        enough ago for a beacon that it sent or punted by then to be known.
-        """
+    def expire(self, now_s: float, answers: Answers) -> list[tuple[PortRef, PortRef]]:
+        """Takes links down whose beacons stopped in either direction, and returns them (a < b)."""
         if now_s < self._next_expiry_s:
             return []
         # Looking at every port at every beacon would cost the square of the port count.
@@ -146,7 +143,7 @@ class Discovery:
             for state in self.ports.values()
             if state.neighbour is not None
             and now_s - state.heard_s > self.freshness_s
-            and self._is_telling(state, at_work)
+            and self._is_telling(state, answers)
         ]
         lost = []
         for state in stale:
@@ -156,13 +153,18 @@ class Discovery:
                 lost.append((min(ref, far), max(ref, far)))
         return sorted(lost)
 
-    def _is_telling(self, state: _PortState, at_work: Callable[[int, float], bool]) -> bool:
-        """Whether silence here can only mean that the cable has failed: beacons have been sent and would be punted."""
-        sender = state.neighbour
+    def _is_telling(self, state: _PortState, answers: Answers) -> bool:
+        """Whether silence here can only mean that the cable has failed.
+
+        Sessions keep order. What the sender answered proves that the beacons handed over before the question have left
+        it; what the receiver was asked after that, and answered, proves that it would have punted them.
+        """
+        sender, receiver = state.neighbour, state.port.ref
         if sender is None or sender not in self.ports:
             return True
-        since_s = state.heard_s + (_MISSED_BEACONS - 1) * self.period_s
-        return at_work(sender.dpid, since_s) and at_work(state.port.ref.dpid, since_s)
+        begun_s = max(state.heard_s, answers.since_s(sender.dpid), answers.since_s(receiver.dpid))
+        left_s = answers.first(sender.dpid, begun_s + (_MISSED_BEACONS - 1) * self.period_s)
+        return left_s is not None and answers.first(receiver.dpid, left_s) is not None
 
     def next_deadline_s(self) -> float | None:
         while self._due and self._due_of.get(self._due[0][1]) != self._due[0][0]:

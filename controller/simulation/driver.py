@@ -61,6 +61,8 @@ class CoreDriver(ABC):
         self._planned_changes = 0
         self._last_activity_s = 0.0
         self._ticks_at_once = 0
+        # The core's deadline as of its latest event: only events change it, and asking costs a core a look round.
+        self._asked: tuple[Core | None, float | None] = (None, None)
 
     @property
     def now_s(self) -> float:
@@ -112,7 +114,11 @@ class CoreDriver(ABC):
         return min((time_s for time_s in times if time_s is not None), default=None)
 
     def _deadline_s(self) -> float | None:
-        deadline_s = None if self.core is None else self.core.next_deadline_s()
+        if self.core is None:
+            return None
+        if self._asked[0] is not self.core:
+            self._asked = (self.core, self.core.next_deadline_s())
+        deadline_s = self._asked[1]
         return None if deadline_s is None else max(deadline_s, self.now_s)
 
     def _step(self) -> None:
@@ -140,6 +146,7 @@ class CoreDriver(ABC):
         if not isinstance(event, Tick):
             self.record.events.append((now_s, event))
         commands = self.core.handle(event, now_s)
+        self._asked = (None, None)
         for command in commands:
             self.record.commands.append((now_s, command))
             if isinstance(command, _COMMANDS_OF_CHANGE):
