@@ -105,8 +105,9 @@ class Core:
             case TablesRead():
                 return self.reconciler.take_tables(event, now_s)
             case PortStatisticsRead():
-                if self._current(event.dpid, event.session_id) is not None:
+                if (switch := self._current(event.dpid, event.session_id)) is not None:
                     self.answers.answered(event.dpid, now_s)
+                    switch.overdue = False
                 self.rates.take(event.dpid, event.counters, now_s, self.state.problem.capacity_bps)
                 return []
             case PortChanged():
@@ -153,6 +154,7 @@ class Core:
         switch.session_id, switch.peer_address = event.session_id, event.peer_address
         switch.nicira, switch.software = event.nicira, event.software
         self.reconciler.start_session(switch, now_s)
+        switch.overdue = False
         self.answers.start(event.dpid, now_s)
         self.state.alarms.pop(f"refused {event.dpid:x}", None)
         self.state.rooms.pop(event.dpid, None)
@@ -266,6 +268,7 @@ class Core:
         commands += self.reconciler.ask_tables(now_s)
         if capacity.retry(self.state, now_s):
             self._fabric_changed(now_s)
+        self._note_overdue(now_s)
         silent = planning.silent_switches(self.state)
         if silent != self._silent:
             self._silent = silent
@@ -285,6 +288,13 @@ class Core:
         if self.state.waiters and carried_out:
             commands += requests.answers(self.state, self.memory.problem)
         return commands
+
+    def _note_overdue(self, now_s: float) -> None:
+        """A switch may freeze while nothing is to be changed on it: then its statistics stay out."""
+        for switch in self.state.switches.values():
+            owing_s = self.answers.owing_since_s(switch.dpid)
+            if owing_s is not None and not switch.in_flight and now_s - owing_s >= self.settings.batch_timeout_s:
+                switch.overdue = True
 
     def _note_settled(self) -> list[Command]:
         """The switches hold what was decided: what that means for later, and what people should know about it."""
