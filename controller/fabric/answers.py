@@ -56,11 +56,6 @@ class Answers:
         known = self._of.get(dpid)
         return known.owed[0] if known is not None and known.owed else None
 
-    def owing_since_s(self, dpid: int) -> float | None:
-        """When the oldest question was asked that the switch has not answered; None: it owes nothing."""
-        known = self._of.get(dpid)
-        return known.owed[0] if known is not None and known.owed else None
-
     def answered(self, dpid: int, now_s: float) -> None:
         """The switch has answered its oldest question."""
         known = self._of.get(dpid)
