@@ -82,6 +82,13 @@ class Controller:
         answer: collective_pb2.ExplainFlowResponse = self._call(self._collectives.ExplainFlow, request)
         return answer
 
+    def diff(self, switch: str = "", *, read: bool = False) -> "fabric_pb2.GetDiffResponse":
+        from heddle.v1 import fabric_pb2
+
+        request = fabric_pb2.GetDiffRequest(switch=switch, read=read)
+        answer: fabric_pb2.GetDiffResponse = self._call(self._fabric.GetDiff, request)
+        return answer
+
     def _call(self, method: Callable[..., Any], request: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:
         import grpc
 

@@ -13,6 +13,7 @@ import typer
 
 from controller.cli import lab, output
 from controller.cli.announce import announce
+from controller.cli.diff import diff
 from controller.cli.errors import CommandError, ExitCode, bad_input
 from controller.cli.explain import explain_app
 from controller.cli.options import ControllerOption
@@ -41,6 +42,7 @@ def _global_options(controller: ControllerOption = None) -> None:
 
 app.command(rich_help_panel=FABRIC)(run)
 app.command(rich_help_panel=FABRIC)(topology)
+app.command(rich_help_panel=FABRIC)(diff)
 app.command(rich_help_panel=FABRIC)(version)
 app.command(rich_help_panel=JOBS)(announce)
 app.command(rich_help_panel=JOBS)(plan)

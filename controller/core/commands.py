@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from controller.core.remembered import FactKeys, Facts
+from controller.pipeline.difference import SwitchComparison
 from controller.pipeline.rules import Modification
 from controller.qos.queues import PortQueues
 
@@ -85,6 +86,14 @@ class Refused:
     problems: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The answer to `ComparisonWanted`: one comparison for each switch, by datapath id."""
+
+    request_id: int
+    comparisons: tuple[SwitchComparison, ...]
+
+
 class Severity(StrEnum):
     INFO = "info"
     WARNING = "warning"
@@ -101,5 +110,14 @@ class Report:
 
 
 Command = (
-    SendPacket | SendBatch | ReadTables | ReadPortStatistics | ConfigureQueues | Remember | Accepted | Refused | Report
+    SendPacket
+    | SendBatch
+    | ReadTables
+    | ReadPortStatistics
+    | ConfigureQueues
+    | Remember
+    | Accepted
+    | Refused
+    | Compared
+    | Report
 )

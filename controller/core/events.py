@@ -141,6 +141,14 @@ class Remembered:
 
 
 @dataclass(frozen=True, slots=True)
+class ComparisonWanted:
+    """A caller asks what differs on these switches, with their tables read anew; answered by `Compared`."""
+
+    request_id: int
+    dpids: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """A deadline the core asked for has come."""
 
@@ -156,6 +164,7 @@ Event = (
     | PortStatisticsRead
     | CollectiveAnnounced
     | CollectiveWithdrawn
+    | ComparisonWanted
     | Restored
     | Remembered
     | Tick

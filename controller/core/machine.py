@@ -7,10 +7,12 @@ what they should hold. It never waits, never looks at a clock and never fails on
 
 from controller.core import capacity, fitting, planning, requests
 from controller.core.commands import Command, ConfigureQueues, ReadPortStatistics, Report, SendPacket, Severity
+from controller.core.comparing import Comparisons
 from controller.core.events import (
     BatchAnswered,
     CollectiveAnnounced,
     CollectiveWithdrawn,
+    ComparisonWanted,
     Event,
     PacketReceived,
     PortChanged,
@@ -66,6 +68,7 @@ class Core:
         self.rates = RateTracker()
         self.answers = Answers()
         self.memory = Memory()
+        self.comparisons = Comparisons(self.state)
         self.learning = Learning(settings.beacon_period_s, set(self.plan.names))
         self._base: dict[int, SwitchTables] = {}
         self._silent: frozenset[int] = frozenset()
@@ -83,7 +86,7 @@ class Core:
 
     def next_deadline_s(self) -> float | None:
         """When `Tick` is wanted at the latest; None only while no switch has ever connected."""
-        deadlines = [*self.reconciler.deadlines(), *capacity.retries_due_s(self.state)]
+        deadlines = [*self.reconciler.deadlines(), *capacity.retries_due_s(self.state), *self.comparisons.deadlines()]
         deadlines += [due for due in (self.state.replan_due_s, self.memory.next_deadline_s()) if due is not None]
         beacons = self.discovery.next_deadline_s()
         if beacons is not None:
@@ -103,7 +106,7 @@ class Core:
             case BatchAnswered():
                 return self._answered(event, now_s)
             case TablesRead():
-                return self.reconciler.take_tables(event, now_s)
+                return self._tables_read(event, now_s)
             case PortStatisticsRead():
                 if (switch := self._current(event.dpid, event.session_id)) is not None:
                     self.answers.answered(event.dpid, now_s)
@@ -122,6 +125,8 @@ class Core:
                 return self._request(requests.announce(self.state, event), now_s)
             case CollectiveWithdrawn():
                 return self._request(requests.withdraw(self.state, event), now_s)
+            case ComparisonWanted():
+                return self.comparisons.ask(event, now_s)
             case Restored():
                 return self._restored(event)
             case Remembered():
@@ -230,6 +235,14 @@ class Core:
             self._fabric_changed(now_s + _SETTLE_S)
         return commands
 
+    def _tables_read(self, event: TablesRead, now_s: float) -> list[Command]:
+        switch = self.state.switches.get(event.dpid)
+        before = switch.actual if switch else None
+        commands = self.reconciler.take_tables(event, now_s)
+        # Before anything is put right, or a comparison would show nothing.
+        taken = switch is not None and switch.actual is not None and switch.actual is not before
+        return commands + self.comparisons.take(event, now_s, taken=taken)
+
     def _answered(self, event: BatchAnswered, now_s: float) -> list[Command]:
         commands = self.reconciler.take_answer(event, now_s)
         refused, self.reconciler.refused = self.reconciler.refused, []
@@ -265,6 +278,7 @@ class Core:
         if now_s >= self._periodic_due_s:
             commands += self._periodic(now_s)
         commands += self.reconciler.give_up_late(now_s)
+        commands += self.comparisons.give_up(now_s)
         commands += self.reconciler.ask_tables(now_s)
         if capacity.retry(self.state, now_s):
             self._fabric_changed(now_s)

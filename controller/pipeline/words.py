@@ -19,13 +19,18 @@ from controller.pipeline.packet import (
 )
 from controller.pipeline.rules import (
     FIELD_BITS,
+    OFPP_ANY,
     OFPP_CONTROLLER,
     Action,
+    Bucket,
     Bundle,
     DecrementTtl,
+    Group,
     Match,
     MatchField,
+    Meter,
     Output,
+    Rule,
     SetField,
     SetQueue,
     SetTtl,
@@ -171,3 +176,34 @@ def action_words(action: Action, port_words: Callable[[int], str]) -> str:
         case Bundle(ports):
             distinct = tuple(dict.fromkeys(ports))
             return f"hash over ports {', '.join(map(str, distinct))}"
+
+
+def rule_words(rule: Rule, port_words: Callable[[int], str]) -> str:
+    """ "priority 100, IPv4 to 10.0.2.1: to port 2 (leaf2)"; the cookie only where it is not ours."""
+    does = [action_words(action, port_words) for action in rule.actions]
+    if rule.meter_id is not None:
+        does.insert(0, f"meter {rule.meter_id}")
+    if rule.goto_table is not None:
+        does.append(f"go to {table_name(rule.goto_table)}")
+    cookie = "" if is_ours(rule.cookie) else f", cookie {rule.cookie:#x}"
+    return f"priority {rule.priority}, {match_words(rule.match)}: {', '.join(does) or 'drop'}{cookie}"
+
+
+def group_words(group: Group, port_words: Callable[[int], str]) -> str:
+    """ "group 0x10000001, fast_failover: to port 1 (spine1) | to port 2 (spine2)"."""
+    weights = [f" (weight {bucket.weight})" if bucket.weight else "" for bucket in group.buckets]
+    said = [bucket_words(bucket, port_words) for bucket in group.buckets]
+    buckets = " | ".join(words + weight for words, weight in zip(said, weights, strict=True))
+    return f"group {group.group_id:#x}, {group.kind}: {buckets or 'no buckets'}"
+
+
+def bucket_words(bucket: Bucket, port_words: Callable[[int], str]) -> str:
+    """What it does; the port that it watches only where it sends to another."""
+    said = [action_words(action, port_words) for action in bucket.actions] or ["drop"]
+    if bucket.watch_port != OFPP_ANY and Output(bucket.watch_port) not in bucket.actions:
+        said.append(f"while port {bucket.watch_port} is up")
+    return ", ".join(said)
+
+
+def meter_words(meter: Meter) -> str:
+    return f"meter {meter.meter_id}: {meter.packets_per_second} packets/s, burst {meter.burst_packets}"

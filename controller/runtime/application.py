@@ -54,7 +54,7 @@ class Application:
         self.requests = Requests(self.engine.submit)
         self.reports = Reports(self.engine.now_s)
         collectives = CollectiveService(self.engine, core_views, self.requests, self.revisions)
-        self.northbound = Northbound(settings.grpc, collectives, FabricService(self.engine, core_views))
+        self.northbound = Northbound(settings.grpc, collectives, FabricService(self.engine, core_views, self.requests))
         self.southbound = Southbound(
             f"{socket.gethostname()}/{os.getpid()}", self._submit, self.reports, self.northbound.agents_linked
         )
@@ -68,6 +68,7 @@ class Application:
             commands.Remember: self._remember,
             commands.Accepted: self.requests.answered,
             commands.Refused: self.requests.answered,
+            commands.Compared: self.requests.answered,
             commands.Report: self.reports.write,
         }
         self.southbound_bound = ""

@@ -15,9 +15,9 @@ import structlog
 from heddle.v1 import collective_pb2 as pb
 from heddle.v1 import collective_pb2_grpc, fabric_pb2, fabric_pb2_grpc
 
-from controller.core.commands import Accepted
-from controller.core.events import CollectiveAnnounced, CollectiveWithdrawn
-from controller.core.views import UnknownHost, UnknownJob
+from controller.core.commands import Accepted, Compared, Refused
+from controller.core.events import CollectiveAnnounced, CollectiveWithdrawn, ComparisonWanted
+from controller.core.views import UnknownHost, UnknownJob, UnknownSwitch
 from controller.runtime.engine import Engine, EngineFailed
 from controller.runtime.grpc_messages import plan_message, read_collective, to_message
 from controller.runtime.grpc_status_details import RequestRefused, abort, status_code
@@ -39,6 +39,12 @@ class Views(Protocol):
     def plans(self, core: Any, job_id: str) -> Any: ...
 
     def explain_flow(self, core: Any, src: str, dst: str, udp_source_port: int, dscp: int) -> Any: ...
+
+    def find_switches(self, core: Any, name: str) -> frozenset[int]: ...
+
+    def diff(self, core: Any, switch: str) -> Any: ...
+
+    def diff_of(self, core: Any, comparisons: Any) -> Any: ...
 
 
 def answers_errors(method: Callable[[Any, Any], Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
@@ -149,9 +155,10 @@ class CollectiveService(collective_pb2_grpc.CollectiveServiceServicer):  # type:
 
 
 class FabricService(fabric_pb2_grpc.FabricServiceServicer):  # type: ignore[misc]  # generated, untyped
-    def __init__(self, engine: Engine, views: Views) -> None:
+    def __init__(self, engine: Engine, views: Views, requests: Requests) -> None:
         self._engine = engine
         self._views = views
+        self._requests = requests
 
     @answers_errors
     async def GetTopology(self, _request: fabric_pb2.GetTopologyRequest) -> fabric_pb2.GetTopologyResponse:
@@ -159,11 +166,36 @@ class FabricService(fabric_pb2_grpc.FabricServiceServicer):  # type: ignore[misc
         topology: fabric_pb2.GetTopologyResponse = to_message(view, fabric_pb2.GetTopologyResponse)
         return topology
 
+    @answers_errors
+    async def GetDiff(self, request: fabric_pb2.GetDiffRequest) -> fabric_pb2.GetDiffResponse:
+        core = self._engine.core
+        try:
+            dpids = self._views.find_switches(core, request.switch)
+        except UnknownSwitch as error:
+            raise RequestRefused(grpc.StatusCode.NOT_FOUND, [f"switch: {error}"]) from error
+        if request.read:
+            answer = await self._requests.ask(lambda request_id: ComparisonWanted(request_id, dpids))
+            view = self._views.diff_of(core, _compared(answer).comparisons)
+        else:
+            view = self._views.diff(core, request.switch)
+        diff: fabric_pb2.GetDiffResponse = to_message(view, fabric_pb2.GetDiffResponse)
+        return diff
+
 
 def _accepted(answer: Answer) -> Accepted:
-    if isinstance(answer, Accepted):
-        return answer
-    raise RequestRefused(status_code(answer.failure), answer.problems)
+    if isinstance(answer, Refused):
+        raise RequestRefused(status_code(answer.failure), answer.problems)
+    if not isinstance(answer, Accepted):
+        raise TypeError(f"the core answered a request of a job with {type(answer).__name__}")
+    return answer
+
+
+def _compared(answer: Answer) -> Compared:
+    if isinstance(answer, Refused):
+        raise RequestRefused(status_code(answer.failure), answer.problems)
+    if not isinstance(answer, Compared):
+        raise TypeError(f"the core answered a comparison with {type(answer).__name__}")
+    return answer
 
 
 def _explain_problems(request: pb.ExplainFlowRequest) -> list[str]:

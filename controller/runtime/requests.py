@@ -7,12 +7,12 @@ itself stands: an announcement is state, not a subscription to it.
 import asyncio
 from collections.abc import Callable, Iterable
 
-from controller.core.commands import Accepted, Failure, Refused
-from controller.core.events import CollectiveAnnounced, CollectiveWithdrawn, Event
+from controller.core.commands import Accepted, Compared, Failure, Refused
+from controller.core.events import CollectiveAnnounced, CollectiveWithdrawn, ComparisonWanted, Event
 from controller.runtime.engine import EngineFailed, EngineStopped
 
-Request = CollectiveAnnounced | CollectiveWithdrawn
-Answer = Accepted | Refused
+Request = CollectiveAnnounced | CollectiveWithdrawn | ComparisonWanted
+Answer = Accepted | Refused | Compared
 
 STOPPING = "the controller is stopping: ask again when it is back"
 
@@ -51,7 +51,7 @@ class Requests:
             del self._waiting[request_id]
 
     def answered(self, answer: Answer) -> Iterable[Event]:
-        """Performer of Accepted and Refused."""
+        """Performer of Accepted, Refused and Compared."""
         waiting = self._waiting.get(answer.request_id)
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)

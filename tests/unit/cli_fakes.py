@@ -153,6 +153,24 @@ def trace(spines: int = 1) -> trace_pb2.PacketTrace:
     return answer
 
 
+def diff(*, equal: bool = True) -> fabric_pb2.GetDiffResponse:
+    """Leaf 1 is equal; unless all is, leaf 2 differs in every way and spine 1 is away."""
+    answer = fabric_pb2.GetDiffResponse(equal=equal)
+    answer.switches.add(switch="leaf1", dpid=LARGE_DPID, state="equal", equal_rules=24, equal_groups=6)
+    if equal:
+        return answer
+    answer.switches.add(switch="spine1", state="unknown", reason="the switch is not connected")
+    wrong = answer.switches.add(switch="leaf2", state="different", equal_rules=20, equal_groups=5)
+    rule = {"what": "rule", "table": "route"}
+    wrong.differences.add(kind="missing", **rule, desired="priority 300, IPv4 to 10.0.2.1: to port 3 (h2_1)")
+    steer = {"what": "rule", "table": "steer", "rule_kind": "steer", "job_id": "llama"}
+    wrong.differences.add(kind="different", **steer, desired="priority 100: group 0x1", actual="priority 100: drop")
+    wrong.differences.add(kind="superfluous", what="group", actual="group 0x2, select: no buckets")
+    wrong.differences.add(kind="foreign", **rule, actual="priority 1, every packet: drop, cookie 0xbeef")
+    wrong.differences.add(kind="foreign", **rule, actual="priority 2, every packet: drop, cookie 0xbeef")
+    return answer
+
+
 @dataclass
 class Fake(collective_pb2_grpc.CollectiveServiceServicer, fabric_pb2_grpc.FabricServiceServicer):
     """`refusal` (status code, problems) makes every call fail; `requests` holds all that came."""
@@ -162,6 +180,7 @@ class Fake(collective_pb2_grpc.CollectiveServiceServicer, fabric_pb2_grpc.Fabric
     plans: dict[str, collective_pb2.Plan] = field(default_factory=lambda: {"llama": plan()})
     explained: list[collective_pb2.ExplainedFlow] = field(default_factory=lambda: [explained()])
     trace: trace_pb2.PacketTrace = field(default_factory=trace)
+    diff: fabric_pb2.GetDiffResponse = field(default_factory=diff)
     refusal: tuple[grpc.StatusCode, list[str]] | None = None
     rich: bool = False
     rules_changed: int = 12
@@ -187,6 +206,10 @@ class Fake(collective_pb2_grpc.CollectiveServiceServicer, fabric_pb2_grpc.Fabric
     def GetTopology(self, request: Any, context: grpc.ServicerContext) -> fabric_pb2.GetTopologyResponse:
         self._received(request, context)
         return self.topology
+
+    def GetDiff(self, request: Any, context: grpc.ServicerContext) -> fabric_pb2.GetDiffResponse:
+        self._received(request, context)
+        return self.diff
 
     def AnnounceCollective(self, request: Any, context: grpc.ServicerContext) -> Any:
         self._received(request, context)

@@ -13,6 +13,7 @@ from heddle.southbound.v1 import link_pb2 as pb
 from controller.core.commands import Accepted, Command
 from controller.core.events import CollectiveAnnounced, CollectiveWithdrawn, Event, Tick
 from controller.core.views import (
+    DiffView,
     EndpointView,
     ExplainedFlowView,
     FlowExplanationView,
@@ -21,11 +22,14 @@ from controller.core.views import (
     PacketTraceView,
     PlannedFlowView,
     PlanView,
+    SwitchDiffView,
     SwitchView,
     TopologyView,
     UnknownHost,
     UnknownJob,
+    UnknownSwitch,
 )
+from controller.pipeline.difference import SwitchComparison
 from controller.placement.certificate import Certificate
 from controller.runtime.application import Application
 from controller.runtime.settings import Settings, read_settings
@@ -96,6 +100,18 @@ class FakeViews:
             raise UnknownHost("\n".join(f"no host {host!r} on this fabric" for host in missing))
         flow = ExplainedFlowView(self._flow(), "job", PROOF, (), "the only one")
         return FlowExplanationView((flow,), PacketTraceView("a packet", udp_source_port, dscp, src, dst, (), ()))
+
+    def find_switches(self, core: Any, name: str) -> frozenset[int]:
+        if name not in ("", "leaf1"):
+            raise UnknownSwitch(f"no switch {name!r} has connected to this controller")
+        return frozenset({1})
+
+    def diff(self, core: Any, switch: str) -> DiffView:
+        return DiffView((SwitchDiffView("leaf1", 1, "equal", "", (), 12, 3),), True)
+
+    def diff_of(self, core: Any, comparisons: tuple[SwitchComparison, ...]) -> DiffView:
+        switches = (SwitchDiffView("leaf1", c.dpid, "unknown", c.unknown, (), 0, 0) for c in comparisons)
+        return DiffView(tuple(switches), False)
 
     def _flow(self) -> PlannedFlowView:
         hop = HopView("leaf1", 1, 1, "leaf1-eth1", "spine1")

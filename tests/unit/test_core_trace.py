@@ -4,6 +4,7 @@ from itertools import permutations
 
 import pytest
 from fabrics import leaf, plan, spine
+from heddle.v1 import collective_pb2
 from test_core import ask, core_for, ring, settled
 
 from controller.core import views
@@ -16,6 +17,7 @@ from controller.jobs.collective import Algorithm, Collective, Operation, QueuePa
 from controller.pipeline.diff import ActualTables
 from controller.pipeline.flow_table import Entry
 from controller.pipeline.rules import AddRule, Output, Rule, match
+from controller.runtime.grpc_messages import to_message
 from controller.simulation.network import ModelNetwork
 from controller.simulation.walk import walk
 
@@ -83,6 +85,19 @@ def test_a_planned_flow_meets_its_steering_rule_its_group_and_its_queue() -> Non
     )
     assert not any(switch.by_hash for switch in shown.switches)
     assert [(end.kind, end.host) for end in shown.ends] == [("host", "h21")]
+
+
+def test_every_view_fits_its_message() -> None:
+    of = plan(leaves=2, spines=2)
+    core, network = settled(of)
+    ask(network, CollectiveAnnounced(1, ring(of)))
+    view = views.explain_flow(core, "h11", "h21", 0)
+    message = to_message(view, collective_pb2.ExplainFlowResponse)
+    assert [s.switch for s in message.trace.switches] == path(view.trace)
+    steer = message.trace.switches[0].tables[-1]
+    assert steer.rule.job_id == "job"
+    assert [m.taken for m in steer.choices[0].members] == [True, False]
+    assert message.trace.ends[0].host == "h21"
 
 
 def test_an_unannounced_pair_is_answered_with_every_live_way() -> None:

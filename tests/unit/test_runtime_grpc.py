@@ -18,9 +18,10 @@ from heddle.v1 import collective_pb2 as pb
 from heddle.v1 import collective_pb2_grpc, fabric_pb2, fabric_pb2_grpc
 from runtime_fakes import FakeAgent, FakeCore, FakeViews, Running, eventually, running, shell_settings
 
-from controller.core.commands import Command, Failure, Refused
-from controller.core.events import CollectiveAnnounced
+from controller.core.commands import Command, Compared, Failure, Refused
+from controller.core.events import CollectiveAnnounced, ComparisonWanted
 from controller.jobs.collective import Algorithm, Collective, Operation, QueuePairPorts
+from controller.pipeline.difference import SwitchComparison
 from controller.runtime.addresses import AddressTaken
 from controller.runtime.application import Application
 from controller.runtime.grpc_messages import to_message
@@ -184,6 +185,27 @@ def test_explain_and_topology(tmp_path: Path) -> None:
         assert list(topology.alarms) == ["look here"]
 
     play(tmp_path, scenario)
+
+
+def test_differences_as_known_and_with_tables_read_anew(tmp_path: Path) -> None:
+    def read(event: ComparisonWanted) -> list[Command]:
+        return [Compared(event.request_id, tuple(SwitchComparison(d, unknown="no answer") for d in event.dpids))]
+
+    async def scenario(run: Running, channel: grpc.aio.Channel) -> None:
+        stub = fabric_pb2_grpc.FabricServiceStub(channel)
+        known = await stub.GetDiff(fabric_pb2.GetDiffRequest())
+        assert known.equal
+        assert [(s.switch, s.state, s.equal_rules) for s in known.switches] == [("leaf1", "equal", 12)]
+        assert run.core.of(ComparisonWanted) == []
+        anew = await stub.GetDiff(fabric_pb2.GetDiffRequest(switch="leaf1", read=True))
+        assert not anew.equal
+        assert [(s.dpid, s.reason) for s in anew.switches] == [(1, "no answer")]
+        assert [event.dpids for event in run.core.of(ComparisonWanted)] == [frozenset({1})]
+        code, text, _ = await refusal(stub.GetDiff(fabric_pb2.GetDiffRequest(switch="leaf9")))
+        assert code is grpc.StatusCode.NOT_FOUND
+        assert text == ["switch: no switch 'leaf9' has connected to this controller"]
+
+    play(tmp_path, scenario, FakeCore(replies={ComparisonWanted: read}))
 
 
 def test_long_poll_answers_at_the_next_revision_or_when_time_is_up(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ from controller.core.views.common import (
     UnknownLink,
     UnknownSwitch,
     certificate,
+    find_switches,
 )
+from controller.core.views.comparison import DifferenceView, DiffView, SwitchDiffView, diff, diff_of
 from controller.core.views.flows import CandidateView, ExplainedFlowView, FlowExplanationView, explain_flow
 from controller.core.views.plans import PlannedFlowView, PlanView, plans
 from controller.core.views.topology import HostView, LinkView, SwitchView, TopologyView, topology
@@ -19,6 +21,8 @@ from controller.core.views.trace import PacketTraceView
 
 __all__ = [
     "CandidateView",
+    "DiffView",
+    "DifferenceView",
     "EndpointView",
     "ExplainedFlowView",
     "FlowExplanationView",
@@ -28,6 +32,7 @@ __all__ = [
     "PacketTraceView",
     "PlanView",
     "PlannedFlowView",
+    "SwitchDiffView",
     "SwitchView",
     "TopologyView",
     "UnknownHost",
@@ -35,7 +40,10 @@ __all__ = [
     "UnknownLink",
     "UnknownSwitch",
     "certificate",
+    "diff",
+    "diff_of",
     "explain_flow",
+    "find_switches",
     "plans",
     "topology",
 ]

@@ -1,5 +1,6 @@
 """What several views share: ends of links, hops of paths, hosts by name, and the ways to ask for what is not there."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from controller.core.machine import Core
@@ -88,6 +89,31 @@ def known_hosts(core: Core, *names: str) -> tuple[Host, ...]:
     if missing:
         raise UnknownHost("\n".join(f"no host {name!r} on this fabric" for name in missing))
     return tuple(host for host in found if host is not None)
+
+
+def find_switches(core: Core, name: str) -> frozenset[int]:
+    """The switch of this name or hexadecimal datapath id; all when the name is empty. Raises UnknownSwitch."""
+    if not name:
+        return frozenset(core.state.switches)
+    wanted = name.lower().removeprefix("0x").lstrip("0")
+    found = {dpid for dpid in core.state.switches if core.plan.name(dpid) == name or f"{dpid:x}" == wanted}
+    if not found:
+        raise UnknownSwitch(f"no switch {name!r} has connected to this controller")
+    return frozenset(found)
+
+
+def port_namer(core: Core, dpid: int) -> Callable[[int], str]:
+    """What a port of this switch is called: "port 1 (spine1)", by what is at its other end."""
+    far = {
+        end.port_no: link.other(end) for link in core.state.view.links for end in (link.a, link.b) if end.dpid == dpid
+    }
+    hosts = {host.port.port_no: host.name for host in core.state.view.hosts if host.port.dpid == dpid}
+
+    def words(port_no: int) -> str:
+        name = core.plan.name(far[port_no].dpid) if port_no in far else hosts.get(port_no, "")
+        return f"port {port_no} ({name})" if name else f"port {port_no}"
+
+    return words
 
 
 def certificate(core: Core) -> Certificate:

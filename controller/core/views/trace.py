@@ -6,12 +6,20 @@ from ipaddress import ip_address
 
 from controller.core.machine import Core
 from controller.core.tracing import End, Trace, Visit, trace
-from controller.core.views.common import owners
+from controller.core.views.common import owners, port_namer
 from controller.fabric.model import Host, PortRef
 from controller.pipeline.outcome import Choice, Outcome, Sent, Step
 from controller.pipeline.packet import Packet, udp
 from controller.pipeline.rules import Bundle, Group, GroupKind, Rule
-from controller.pipeline.words import action_words, cookie_kind, field_text, match_words, packet_words, table_name
+from controller.pipeline.words import (
+    action_words,
+    bucket_words,
+    cookie_kind,
+    field_text,
+    match_words,
+    packet_words,
+    table_name,
+)
 
 # The first of the ports that RDMA queue pairs take when nobody gives them one (RFC 6335: dynamic ports).
 ANY_UDP_PORT = 49152
@@ -134,8 +142,7 @@ class _Shown:
         self._core = core
         self._visits = found.visits
         self._source = source
-        self._far = {end: link.other(end) for link in core.state.view.links for end in (link.a, link.b)}
-        self._hosts = {host.port: host.name for host in core.state.view.hosts}
+        self._namers: dict[int, Callable[[int], str]] = {}
         self._owners = owners(core)
 
     def switch(self, visit: Visit) -> TracedSwitchView:
@@ -217,15 +224,9 @@ class _Shown:
         return known.port.name if known else str(ref.port_no)
 
     def _port_words(self, dpid: int) -> Callable[[int], str]:
-        """ "port 1 (spine1)"."""
-
-        def words(port_no: int) -> str:
-            ref = PortRef(dpid, port_no)
-            far = self._far.get(ref)
-            name = self._core.plan.name(far.dpid) if far else self._hosts.get(ref, "")
-            return f"port {port_no} ({name})" if name else f"port {port_no}"
-
-        return words
+        if dpid not in self._namers:
+            self._namers[dpid] = port_namer(self._core, dpid)
+        return self._namers[dpid]
 
 
 def _bundle(choice: Choice, bundle: Bundle, port_words: Callable[[int], str]) -> TracedChoiceView:
@@ -242,7 +243,7 @@ def _bundle(choice: Choice, bundle: Bundle, port_words: Callable[[int], str]) ->
 def _group(choice: Choice, group: Group, port_words: Callable[[int], str]) -> TracedChoiceView:
     members = tuple(
         TracedMemberView(
-            ", ".join(action_words(action, port_words) for action in bucket.actions) or "drop",
+            bucket_words(bucket, port_words),
             bucket.weight,
             position in choice.live,
             position in choice.taken,
