@@ -5,6 +5,7 @@
 
 import hashlib
 from enum import IntEnum
+from functools import lru_cache
 
 _MAGIC = 0x4844  # "HD"
 
@@ -16,6 +17,7 @@ class Kind(IntEnum):
     ROUTE = 4
 
 
+@lru_cache(maxsize=4096)
 def cookie(kind: Kind, owner: str = "") -> int:
     digest = int.from_bytes(hashlib.blake2s(owner.encode(), digest_size=5).digest(), "big") if owner else 0
     return _MAGIC << 48 | kind << 40 | digest

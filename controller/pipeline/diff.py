@@ -93,7 +93,9 @@ def stages(
     """The modifications of each stage that has any. `is_ingress(rule)` tells the rules that decide where traffic
     enters its path, `is_unwanted(rule)` the foreign ones that are to go as well."""
     wanted = {rule.key: rule for rule in desired.rules}
-    changed = [rule for key, rule in wanted.items() if actual.rules.get(key) != rule]
+    held = actual.rules
+    # Mostly it is the very same object, which was sent and acknowledged.
+    changed = [rule for key, rule in wanted.items() if (there := held.get(key)) is not rule and there != rule]
     changed.sort(key=lambda r: r.order)
     prepared = [AddRule(r) for r in changed if not is_ingress(r)]
     groups = _group_changes(desired, actual)

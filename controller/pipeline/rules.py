@@ -7,6 +7,8 @@ those of OpenFlow 1.3 (OXM), lower case.
 
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import itemgetter
+from typing import NamedTuple
 
 OFPP_ANY = 0xFFFFFFFF
 OFPP_CONTROLLER = 0xFFFFFFFD
@@ -39,8 +41,10 @@ FIELD_BITS: dict[str, int] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class MatchField:
+class MatchField(NamedTuple):
+    """A named tuple, because tables are compared and looked up by their matches, thousands at a time: tuples hash and
+    compare without running any Python."""
+
     name: str
     value: int
     # None: exact.
@@ -48,6 +52,8 @@ class MatchField:
 
 
 Match = tuple[MatchField, ...]
+
+_NAME, _VALUE, _MASK = itemgetter(0), itemgetter(1), itemgetter(2)
 
 
 def match(**fields: int | tuple[int, int]) -> Match:
@@ -135,10 +141,11 @@ class Rule:
         return (self.table_id, self.priority, self.match)
 
     @property
-    def order(self) -> tuple[int, int, list[tuple[str, int, int]]]:
+    def order(self) -> tuple[int, int, tuple[str, ...], tuple[int, ...], tuple[int, ...]]:
         """Later tables first, then higher priorities: a packet that reaches a new rule finds what follows it."""
-        fields = [(f.name, f.value, -1 if f.mask is None else f.mask) for f in self.match]
-        return (-self.table_id, -self.priority, fields)
+        masks = tuple(map(_MASK, self.match))
+        compared = tuple(-1 if mask is None else mask for mask in masks) if any(masks) else ()
+        return (-self.table_id, -self.priority, tuple(map(_NAME, self.match)), tuple(map(_VALUE, self.match)), compared)
 
 
 class GroupKind(StrEnum):

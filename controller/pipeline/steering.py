@@ -9,17 +9,19 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from controller.fabric.model import FabricView, Path
 from controller.pipeline.cookies import Kind, cookie
 from controller.pipeline.groups import GroupAllocator, failover_group, spread
 from controller.pipeline.neighbourhood import Neighbourhood
-from controller.pipeline.rules import Match, Rule, SwitchTables, ToGroup, match
+from controller.pipeline.rules import Match, MatchField, Rule, SwitchTables, ToGroup, match
 from controller.pipeline.tables import STEER, checked
 
 ROCE_PORT = 4791
 _IPV4, _IPV6 = 0x0800, 0x86DD
 _UDP = 17
+_IS_UDP, _TO_ROCE = MatchField("ip_proto", _UDP), MatchField("udp_dst", ROCE_PORT)
 
 # (source address, destination address, UDP source port or 0).
 Unit = tuple[str, str, int]
@@ -117,16 +119,23 @@ def compile_steering(view: FabricView, flows: Iterable[SteeredFlow]) -> dict[int
     return {dpid: steer_tables(near, dpid, here) for dpid, here in steerings(near, flows).items()}
 
 
+# A plan is compiled again and again while it stands, and shared matches are found equal by identity.
+@lru_cache(maxsize=1 << 17)
 def steer_match(unit: Unit) -> Match:
-    """What tells a steerable unit from others."""
-    source, destination = ipaddress.ip_address(unit[0]), ipaddress.ip_address(unit[1])
-    fields: dict[str, int | tuple[int, int]] = {"ip_proto": _UDP, "udp_dst": ROCE_PORT}
-    if unit[2]:
-        fields["udp_src"] = unit[2]
-    version = "ipv4" if source.version == 4 else "ipv6"
-    fields |= {"eth_type": _IPV4 if version == "ipv4" else _IPV6}
-    fields |= {f"{version}_src": int(source), f"{version}_dst": int(destination)}
-    return match(**fields)
+    """What tells a steerable unit from others; canonical, that is sorted by name."""
+    version, source, _ = _end_fields(unit[0])
+    destination = _end_fields(unit[1])[2]
+    eth_type = MatchField("eth_type", _IPV4 if version == 4 else _IPV6)
+    fields = (eth_type, _IS_UDP, destination, source, _TO_ROCE)
+    return (*fields, MatchField("udp_src", unit[2])) if unit[2] else fields
+
+
+@lru_cache(maxsize=1 << 16)
+def _end_fields(text: str) -> tuple[int, MatchField, MatchField]:
+    """The IP version of an address, and its fields as a source and as a destination."""
+    address = ipaddress.ip_address(text)
+    name = f"ipv{address.version}"
+    return address.version, MatchField(f"{name}_src", int(address)), MatchField(f"{name}_dst", int(address))
 
 
 def prefix_match(version: int, source: tuple[int, int] | None, destination: tuple[int, int]) -> Match:
