@@ -113,6 +113,8 @@ def as_message(job: "JobFile") -> "collective_pb2.Collective":
         size_bytes=job.size_bytes,
         rings=[pb.Ring(ranks=ring) for ring in job.rings],
         queue_pairs=job.queue_pairs,
+        ranks_per_host=job.ranks_per_host,
+        priority=job.priority,
         ports=[
             pb.QueuePairPorts(src_rank=p.src_rank, dst_rank=p.dst_rank, udp_source_ports=p.udp_source_ports)
             for p in job.ports

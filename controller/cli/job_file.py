@@ -57,6 +57,8 @@ class JobFile(_Entry):
     ports: list[QueuePairPortsEntry] = Field(
         default=[], examples=["[{src_rank: 0, dst_rank: 1, udp_source_ports: [49152]}]"]
     )
+    ranks_per_host: int = Field(default=0, ge=0, lt=2**32, examples=["8"])
+    priority: int = Field(default=0, ge=0, le=7, examples=["1"])
 
 
 def load_job(path: Path) -> JobFile:

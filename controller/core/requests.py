@@ -34,9 +34,10 @@ def announce(state: State, event: CollectiveAnnounced) -> tuple[bool, list[Comma
     unknown = [f"ranks[{i}]: no host {r!r} on this fabric" for i, r in enumerate(collective.ranks) if r not in by_name]
     if unknown:
         return False, [_unknown_hosts(state, event.request_id, unknown)]
-    twice = _same_host_twice([by_name[r] for r in collective.ranks])
-    if twice:
-        return False, [Refused(event.request_id, Failure.INVALID_ARGUMENT, twice)]
+    (first, *others) = {by_name[r].name for r in collective.ranks}
+    if not others:
+        sentence = f"ranks: all are on {first}; nothing would meet the fabric, so announce nothing"
+        return False, [Refused(event.request_id, Failure.INVALID_ARGUMENT, (sentence,))]
     ends = tuple((by_name[rank].name, by_name[rank].addresses[0]) for rank in collective.ranks)
     _add_job(state, collective, ends)
     state.waiters.append(Waiter(event.request_id, collective.job_id, state.changes_sent))
@@ -78,17 +79,6 @@ def restore(state: State, facts: Facts) -> list[Command]:
 def _job_mismatch(job_id: str, job: RememberedJob) -> tuple[str, ...]:
     fits = job_id == job.collective.job_id and len(job.ends) == len(job.collective.ranks)
     return () if fits else ("the store's record does not fit together",)
-
-
-def _same_host_twice(hosts: list[Host]) -> tuple[str, ...]:
-    """A name and an address may hide one host behind two spellings."""
-    first: dict[str, int] = {}
-    wrong = []
-    for rank, host in enumerate(hosts):
-        if host.name in first:
-            wrong.append(f"ranks[{rank}]: {host.name} is rank {first[host.name]} already")
-        first.setdefault(host.name, rank)
-    return tuple(wrong)
 
 
 def withdraw(state: State, event: CollectiveWithdrawn) -> tuple[bool, list[Command]]:

@@ -1,21 +1,25 @@
 """Whether an announced collective makes sense, and if not, everything that is wrong with it.
 
 Each problem is one sentence that begins with the field's name and says what would be right. Whether the named hosts
-exist, and whether two names mean one host, is only known with the fabric at hand and is decided in `core`.
+exist is only known with the fabric at hand and is decided in `core`.
 """
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from controller.jobs.collective import Collective, Operation, QueuePairPorts
+from controller.jobs.collective import Algorithm, Collective, Operation, QueuePairPorts
 from controller.jobs.edges import SUPPORTED, edge_count, edges
 
 MAX_RANKS = 65_536
 MAX_SIZE_BYTES = 2**63
 MAX_QUEUE_PAIRS = 1_024
+MAX_RANKS_PER_HOST = 1_024
+MAX_PRIORITY = 7
 # Beyond a million connections neither switches nor this process have room; a mistake is far likelier than a job.
 MAX_CONNECTIONS = 1 << 20
+
+_WHOLE_POWERS = (Operation.ALL_GATHER, Operation.REDUCE_SCATTER)
 
 _JOB_ID = re.compile(r"[A-Za-z0-9._/-]{1,128}")
 # Longest host name (RFC 1035).
@@ -43,6 +47,15 @@ def _operation(collective: Collective) -> Iterator[str]:
     if (collective.operation, collective.algorithm) not in SUPPORTED:
         possible = " or ".join(sorted(a for o, a in SUPPORTED if o == collective.operation))
         yield f"algorithm: {collective.operation} is not supported with {collective.algorithm}; use {possible}"
+    ranks = len(collective.ranks)
+    halves = collective.algorithm == Algorithm.HALVING_DOUBLING and collective.operation in _WHOLE_POWERS
+    if halves and ranks > 1 and ranks & (ranks - 1):
+        yield (
+            f"algorithm: {Algorithm.HALVING_DOUBLING} of {collective.operation} needs a power of two ranks, "
+            f"{ranks} given; use {Algorithm.RING}"
+        )
+    if not 0 <= collective.priority <= MAX_PRIORITY:
+        yield f"priority: {collective.priority}; use 0 (the usual one) to {MAX_PRIORITY} (placed first)"
 
 
 def _ranks(collective: Collective) -> Iterator[str]:
@@ -55,14 +68,15 @@ def _ranks(collective: Collective) -> Iterator[str]:
     odd = [rank for rank, text in enumerate(collective.ranks) if not _is_host(text)]
     if odd:
         yield f"ranks: {_listed('rank', odd)}: not a host name or address (1 to {_MAX_HOST_NAME} characters, no spaces)"
-    ranks_of: dict[str, list[int]] = defaultdict(list)
-    for rank, text in enumerate(collective.ranks):
-        ranks_of[text].append(rank)
-    twice = [(text, ranks) for text, ranks in ranks_of.items() if len(ranks) > 1 and text]
-    for text, ranks in twice[:_NAMED]:
-        yield f"ranks: {text} is given as {_listed('rank', ranks)}; each rank needs its own host address"
-    if len(twice) > _NAMED:
-        yield f"ranks: {len(twice) - _NAMED} more hosts are given more than once"
+    if count > 1 and len(set(collective.ranks)) == 1 and collective.ranks[0]:
+        yield f"ranks: all {count:,} are on {collective.ranks[0]}; nothing would meet the fabric, so announce nothing"
+    together = collective.ranks_per_host
+    if not 0 <= together <= MAX_RANKS_PER_HOST:
+        yield f"ranks_per_host: {together}; use 0 (meaning 1) to {MAX_RANKS_PER_HOST}"
+    elif together > 1 and count % together:
+        yield f"ranks_per_host: {together} does not divide {count} ranks; list the ranks server by server"
+    elif together > 1 and count == together:
+        yield f"ranks_per_host: all {count} ranks share one server; nothing would meet the fabric"
 
 
 def _is_host(text: str) -> bool:
@@ -137,7 +151,7 @@ def _port_faults(
 def _neighbours(collective: Collective) -> frozenset[tuple[int, int]] | None:
     if not collective.ports:
         return frozenset()
-    if collective.operation == Operation.ALL_TO_ALL:
+    if collective.algorithm == Algorithm.DIRECT and collective.operation == Operation.ALL_TO_ALL:
         ranks = len(collective.ranks)
         asked = {(entry.src_rank, entry.dst_rank) for entry in collective.ports}
         return frozenset((a, b) for a, b in asked if a != b and 0 <= a < ranks and 0 <= b < ranks)

@@ -12,6 +12,7 @@ class Operation(StrEnum):
     ALL_GATHER = "all-gather"
     REDUCE_SCATTER = "reduce-scatter"
     BROADCAST = "broadcast"
+    REDUCE = "reduce"
     ALL_TO_ALL = "all-to-all"
     SEND_RECV = "send-recv"
 
@@ -19,6 +20,9 @@ class Operation(StrEnum):
 class Algorithm(StrEnum):
     RING = "ring"
     DIRECT = "direct"
+    TREE = "tree"
+    HALVING_DOUBLING = "halving-doubling"
+    HIERARCHICAL = "hierarchical"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +38,11 @@ class QueuePairPorts:
 class Collective:
     """One collective as announced.
 
-    `ranks[i]` is the host name or address of rank i. `size_bytes` is the per-rank buffer (for all-gather: the
-    *output* buffer, as in NCCL's bus-bandwidth formulas). `rings` holds one permutation of the ranks per channel;
-    empty means one channel in rank order.
+    `ranks[i]` is the host name or address of rank i; several ranks may be on one host. `size_bytes` is the per-rank
+    buffer (for all-gather: the *output* buffer, as in NCCL's bus-bandwidth formulas). `rings` holds one permutation of
+    the ranks per channel, which is the order of trees too; empty means one channel in rank order. `ranks_per_host`
+    consecutive ranks share a server, each with a network interface of its own or not: what they send one another never
+    meets the fabric (0 means 1). Of several jobs, those with the higher `priority` are placed first.
     """
 
     job_id: str
@@ -47,6 +53,8 @@ class Collective:
     rings: tuple[tuple[int, ...], ...] = ()
     queue_pairs: int = 1
     ports: tuple[QueuePairPorts, ...] = ()
+    ranks_per_host: int = 1
+    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True)

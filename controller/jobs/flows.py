@@ -1,15 +1,16 @@
 """From a collective to the flows a switch can tell apart, and what to say about those it cannot.
 
 OpenFlow 1.3 matches addresses and UDP ports but not InfiniBand queue pairs: queue pairs with the same 5-tuple are one
-flow, counted once. Flows of hosts that share a leaf are flows too; which of them need a path is decided elsewhere.
+flow, counted once, from whichever ranks of a host they come. What stays inside a server is no flow. Flows of hosts
+that share a leaf are flows too; which of them need a path is decided elsewhere.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from controller.jobs.collective import Collective, Flow
-from controller.jobs.edges import edges
+from controller.jobs.edges import channel_edges
 
 # A rank's text (host name or address) -> (host name, address).
 Resolve = Callable[[str], tuple[str, str]]
@@ -22,24 +23,33 @@ def expand(collective: Collective, resolve: Resolve) -> tuple[Flow, ...]:
     """The flows of a collective that `announcement` finds no fault with, ordered by ranks and port.
 
     Where UDP source ports are known, each distinct port is a flow with the share of its queue pairs, rounded up to
-    whole bytes.
+    whole bytes. Flows of several ranks with one 5-tuple are one flow, named after the first of them.
     """
     ends = [resolve(rank) for rank in collective.ranks]
-    return tuple(
-        Flow(
-            flow_id=f"{collective.job_id}/{src}-{dst}" + (f":{port}" if port else ""),
-            job_id=collective.job_id,
-            src_host=ends[src][0],
-            dst_host=ends[dst][0],
-            src_address=ends[src][1],
-            dst_address=ends[dst][1],
-            size_bytes=size_bytes,
-            queue_pairs=queue_pairs,
-            udp_source_port=port,
-        )
-        for (src, dst), connection in _connections(collective)
-        for port, queue_pairs, size_bytes in _parts(connection)
-    )
+    found: dict[tuple[str, str, int], Flow] = {}
+    for (src, dst), connection in _connections(collective):
+        if ends[src] == ends[dst]:
+            continue
+        for port, queue_pairs, size_bytes in _parts(connection):
+            unit = (ends[src][1], ends[dst][1], port)
+            if unit in found:
+                first = found[unit]
+                found[unit] = replace(
+                    first, size_bytes=first.size_bytes + size_bytes, queue_pairs=first.queue_pairs + queue_pairs
+                )
+                continue
+            found[unit] = Flow(
+                flow_id=f"{collective.job_id}/{src}-{dst}" + (f":{port}" if port else ""),
+                job_id=collective.job_id,
+                src_host=ends[src][0],
+                dst_host=ends[dst][0],
+                src_address=ends[src][1],
+                dst_address=ends[dst][1],
+                size_bytes=size_bytes,
+                queue_pairs=queue_pairs,
+                udp_source_port=port,
+            )
+    return tuple(found.values())
 
 
 def notes(collective: Collective, flows: Iterable[Flow]) -> tuple[str, ...]:
@@ -80,14 +90,21 @@ class _Connection:
 
 
 def _connections(collective: Collective) -> list[tuple[tuple[int, int], _Connection]]:
-    """(source rank, destination rank) -> connection, sorted."""
+    """(source rank, destination rank) -> connection, sorted; without those inside a server."""
     ports = {(entry.src_rank, entry.dst_rank): entry.udp_source_ports for entry in collective.ports}
     found: dict[tuple[int, int], _Connection] = {}
-    for edge in edges(collective):
-        pair = (edge.src_rank, edge.dst_rank)
-        connection = found.setdefault(pair, _Connection(ports.get(pair, ())))
-        connection.size_bytes += edge.size_bytes
-        connection.queue_pairs += max(collective.queue_pairs, 1)
+    together = max(collective.ranks_per_host, 1)
+    for channel in channel_edges(collective):
+        connected = set()
+        for edge in channel:
+            pair = (edge.src_rank, edge.dst_rank)
+            if together > 1 and edge.src_rank // together == edge.dst_rank // together:
+                continue
+            connection = found.setdefault(pair, _Connection(ports.get(pair, ())))
+            connection.size_bytes += edge.size_bytes
+            if pair not in connected:
+                connected.add(pair)
+                connection.queue_pairs += max(collective.queue_pairs, 1)
     return sorted(found.items())
 
 

@@ -23,8 +23,15 @@ _OPERATIONS = {
     pb.OPERATION_BROADCAST: Operation.BROADCAST,
     pb.OPERATION_ALL_TO_ALL: Operation.ALL_TO_ALL,
     pb.OPERATION_SEND_RECV: Operation.SEND_RECV,
+    pb.OPERATION_REDUCE: Operation.REDUCE,
 }
-_ALGORITHMS = {pb.ALGORITHM_RING: Algorithm.RING, pb.ALGORITHM_DIRECT: Algorithm.DIRECT}
+_ALGORITHMS = {
+    pb.ALGORITHM_RING: Algorithm.RING,
+    pb.ALGORITHM_DIRECT: Algorithm.DIRECT,
+    pb.ALGORITHM_TREE: Algorithm.TREE,
+    pb.ALGORITHM_HALVING_DOUBLING: Algorithm.HALVING_DOUBLING,
+    pb.ALGORITHM_HIERARCHICAL: Algorithm.HIERARCHICAL,
+}
 # Flows converted between two turns of the loop: about 5 ms of work.
 _SLICE = 500
 
@@ -39,7 +46,7 @@ def read_collective(message: pb.Collective) -> Collective | list[str]:
         problems.append(f"operation: {_enum_text(pb.Operation, message.operation)}; choose one of {choices}")
     if algorithm is None and message.algorithm != pb.ALGORITHM_UNSPECIFIED:
         given = _enum_text(pb.Algorithm, message.algorithm)
-        problems.append(f"algorithm: {given}; choose ring or direct, or leave it out")
+        problems.append(f"algorithm: {given}; choose one of {', '.join(_ALGORITHMS.values())}, or leave it out")
     if operation is None or problems:
         return problems
     return Collective(
@@ -51,6 +58,8 @@ def read_collective(message: pb.Collective) -> Collective | list[str]:
         rings=tuple(tuple(ring.ranks) for ring in message.rings),
         queue_pairs=message.queue_pairs or 1,
         ports=tuple(QueuePairPorts(p.src_rank, p.dst_rank, tuple(p.udp_source_ports)) for p in message.ports),
+        ranks_per_host=message.ranks_per_host or 1,
+        priority=message.priority,
     )
 
 

@@ -84,7 +84,9 @@ def test_what_is_no_mapping_is_said(text: str, tmp_path: Path) -> None:
         ("rings: [0]", "rings.0"),
         ("rings: [[0, -1]]", "rings.0.1"),
         ("ports: [{src_rank: 0, dst_rank: 1, udp_source_ports: [65536]}]", "ports.0.udp_source_ports.0"),
-        ("algorithm: tree", "algorithm"),
+        ("algorithm: bush", "algorithm"),
+        ("priority: 8", "priority"),
+        ("ranks_per_host: -1", "ranks_per_host"),
     ],
 )
 def test_values_out_of_range(line: str, where: str, tmp_path: Path) -> None:

@@ -150,8 +150,8 @@ def test_every_unknown_host_is_named() -> None:
         (("h11", "h21"), 0, "size_bytes"),
         (("h11", "h21"), -5, "size_bytes"),
         (("h11",), 10, "ranks"),
-        (("h11", "h21", "h11"), 10, "ranks"),
-        (("h11", "h21", "10.0.1.1"), 10, "ranks"),
+        (("h11", "h11", "h11"), 10, "ranks"),
+        (("h11", "10.0.1.1"), 10, "ranks"),
     ],
 )
 def test_bad_values_name_their_field(ranks: tuple[str, ...], size: int, field: str) -> None:
@@ -163,6 +163,18 @@ def test_bad_values_name_their_field(ranks: tuple[str, ...], size: int, field: s
     assert answer.failure == Failure.INVALID_ARGUMENT
     assert any(field in problem for problem in answer.problems)
     assert core.state.jobs == {}
+
+
+def test_several_ranks_on_one_host_are_one_flow_between_two_hosts() -> None:
+    core, network = settled(plan())
+    asked = Collective("job", Operation.ALL_REDUCE, Algorithm.RING, ("h11", "h12", "h21", "10.0.1.1"), 4000)
+    assert isinstance(ask(network, CollectiveAnnounced(1, asked)), Accepted)
+    # Rank 3 is on rank 0's host: what it sends to rank 0 stays there.
+    assert [(f.src_host, f.dst_host) for f in core.state.jobs["job"].flows] == [
+        ("h11", "h12"),
+        ("h12", "h21"),
+        ("h21", "h11"),
+    ]
 
 
 def test_withdrawing_what_was_never_announced_is_not_found() -> None:
