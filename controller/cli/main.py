@@ -16,6 +16,7 @@ from controller.cli.announce import announce
 from controller.cli.diff import diff
 from controller.cli.errors import CommandError, ExitCode, bad_input
 from controller.cli.explain import explain_app
+from controller.cli.fuzz import fuzz
 from controller.cli.options import ControllerOption
 from controller.cli.plans import plan, withdraw
 from controller.cli.run import run
@@ -24,6 +25,7 @@ from controller.cli.version import version
 from controller.formats.problems import FileFormatError
 
 FABRIC, JOBS, LAB, CLONE = "Fabric", "Jobs", "Mininet (needs root)", "This clone (through ./heddle)"
+SIMULATION = "Simulation"
 
 app = typer.Typer(
     name="heddle",
@@ -48,6 +50,7 @@ app.command(rich_help_panel=JOBS)(announce)
 app.command(rich_help_panel=JOBS)(plan)
 app.command(rich_help_panel=JOBS)(withdraw)
 app.add_typer(explain_app, name="explain", rich_help_panel=JOBS)
+app.command(rich_help_panel=SIMULATION)(fuzz)
 app.command(rich_help_panel=LAB, context_settings=lab.PASS_THROUGH)(lab.fabric)
 app.command(rich_help_panel=LAB, context_settings=lab.PASS_THROUGH)(lab.demo)
 

@@ -1,0 +1,347 @@
+"""Carries out the steps of one fuzzed run against the real core, and looks at every invariant when it is asked to.
+
+What the steps are is decided in `fuzz_steps`, what must hold in `fuzz_checks`.
+"""
+
+import traceback
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from controller.core.commands import Accepted, Refused
+from controller.core.commands import Failure as Refusal
+from controller.core.events import CollectiveAnnounced, CollectiveWithdrawn
+from controller.core.machine import Core
+from controller.core.settings import CoreSettings
+from controller.jobs.collective import Collective
+from controller.pipeline.rules import SwitchTables
+from controller.qos.classes import QosSettings
+from controller.simulation import fuzz_checks, fuzz_trouble
+from controller.simulation.admission import Limits
+from controller.simulation.cables import Cable
+from controller.simulation.driver import NotQuietError, StuckClockError
+from controller.simulation.fuzz_fabric import FuzzFabric
+from controller.simulation.fuzz_steps import Step, What, collective_of
+from controller.simulation.network import ModelNetwork
+from controller.simulation.watch import DeliveryWatch
+
+_AUDIT_S = 5.0
+_STATISTICS_S = 2.0
+# Longer than a beacon's period; and than a silent failure takes to show, where there has been one.
+_SETTLE_S, _SETTLE_AFTER_SILENCE_S = 2.5, 6.5
+# A frozen switch is read again after at most 30 s of back-off; a read may take 10 s to be given up.
+_LONGEST_TROUBLE_S = 120.0
+_AT_REST_S = 10.0
+_WATCHED_PAIRS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The invariant that did not hold, with what was seen, after `steps` steps."""
+
+    invariant: str
+    details: tuple[str, ...]
+    steps: int
+
+
+class _Broken(Exception):
+    def __init__(self, invariant: str, details: Iterable[str]) -> None:
+        self.invariant, self.details = invariant, tuple(details)
+        super().__init__(invariant)
+
+
+def run(fabric: FuzzFabric, steps: Sequence[Step]) -> Failure | None:
+    """Runs all steps, and a last check; the first failure, or None. Anything that the core raises is a failure."""
+    done = 0
+    try:
+        fuzzed = FuzzRun(fabric)
+        for done, step in enumerate(steps, 1):  # noqa: B007 - how far it came is part of a failure
+            fuzzed.take(step)
+        if not steps or steps[-1].what is not What.CHECK:
+            fuzzed.take(Step(What.CHECK))
+        fuzzed.rest()
+    except _Broken as broken:
+        return Failure(broken.invariant, broken.details, done)
+    except (StuckClockError, NotQuietError) as stuck:
+        return Failure(type(stuck).__name__, (str(stuck),), done)
+    except Exception as error:  # noqa: BLE001 - finding any is what this is for
+        return Failure(f"exception {type(error).__name__}", (traceback.format_exc(limit=-6),), done)
+    return None
+
+
+class FuzzRun:
+    """A network under fuzzing. `owed` are the requests that the present core has not answered yet."""
+
+    def __init__(self, fabric: FuzzFabric) -> None:
+        self.fabric = fabric
+        self._plan = fabric.plan()
+        self._cores = 0
+        self.core = self._new_core()
+        self.network = ModelNetwork(self._plan, self.core, seed=fabric.seed)
+        self.network.reorders_between_barriers = fabric.reorders_between_barriers
+        for name, nicira in zip(fabric.switches, fabric.nicira, strict=False):
+            self.network.switch(name).nicira = nicira
+        self.foreign: dict[str, SwitchTables] = {}
+        self._owed: dict[int, CollectiveAnnounced | CollectiveWithdrawn] = {}
+        # What every core must know from now on: the jobs it said yes to. None: withdrawn.
+        self._promised: dict[str, Collective | None] = {}
+        # The latest request of each job that was not simply refused.
+        self._latest: dict[str, int] = {}
+        self._requests = 0
+        # How much of the record has been looked through for answers.
+        self._read = 0
+        self._altered = False
+        self._silent = False
+        self._watch: DeliveryWatch | None = None
+        self._checked = False
+
+    def _new_core(self) -> Core:
+        self._cores += 1
+        key = self._cores.to_bytes(32, "big")
+        plan = self._plan if self.fabric.with_plan else None
+        qos = QosSettings(enabled=self.fabric.qos)
+        return Core(CoreSettings(key, plan, qos, statistics_period_s=_STATISTICS_S, audit_period_s=_AUDIT_S))
+
+    # --- steps --------------------------------------------------------------------------------------------
+
+    def take(self, step: Step) -> None:
+        """Carries a step out; one that makes no sense now does nothing."""
+        self.network.run_for(step.wait_s)
+        name, number = step.where, step.number
+        match step.what:
+            case What.ANNOUNCE:
+                collective = collective_of(self.fabric, name, int(number))
+                self._ask(CollectiveAnnounced(self._requests + 1, collective))
+            case What.WITHDRAW:
+                self._ask(CollectiveWithdrawn(self._requests + 1, name))
+            case What.CUT | What.RESTORE | What.FAIL_SILENTLY:
+                self._cable_trouble(step.what, self.network.wiring.cables[int(number)], name)
+            case What.REBOOT | What.POWER_OFF | What.POWER_ON:
+                self._power(step.what, name, number)
+            case What.WIPE:
+                fuzz_trouble.wipe(self.network.switch(name))
+                self.foreign.pop(name, None)
+                self._altered = True
+            case What.ALTER:
+                fuzz_trouble.alter(self.network.switch(name), int(number))
+                self._altered = True
+            case What.ADD_FOREIGN:
+                self._add_foreign(name, int(number))
+            case What.CONTROLLER_CRASH:
+                self._crash(number)
+            case What.HOSTS_SPEAK:
+                self.network.announce_hosts()
+            case What.CHECK:
+                self.check()
+            case What.LOSE_SESSION | What.FREEZE | What.SLOW_DOWN | What.AGENT_CRASH:
+                self._session_trouble(step.what, name, number)
+
+    def _ask(self, request: CollectiveAnnounced | CollectiveWithdrawn) -> None:
+        if self.network.core is None:
+            return
+        self._requests = request.request_id
+        self._owed[request.request_id] = request
+        self.network.inject(request)
+
+    def _cable_trouble(self, what: What, cable: Cable, end: str) -> None:
+        if what is What.CUT:
+            self.network.cut(cable)
+        elif what is What.RESTORE:
+            self.network.restore(cable)
+        else:
+            self._silent = True
+            sender = None if end == "both" else self.network.wiring.name_of(cable.a if end == "a" else cable.b)
+            self.network.fail_silently(cable, sender=sender)
+
+    def _power(self, what: What, name: str, off_s: float) -> None:
+        if what is What.POWER_ON:
+            if self.network.is_off(name):
+                self.network.power_on(name)
+            return
+        if self.network.is_off(name):
+            return
+        self.foreign.pop(name, None)
+        self.network.power_off(name)
+        if what is What.REBOOT:
+            self.network.later(off_s, partial(self._power, What.POWER_ON, name, 0.0))
+
+    def _session_trouble(self, what: What, name: str, number: float) -> None:
+        network = self.network
+        if what is What.SLOW_DOWN:
+            network.slow_down(name, number)
+        elif what is What.FREEZE:
+            session = network.session(name)
+            if session is not None and not session.frozen:
+                session.freeze()
+                network.later(number, session.thaw)
+        elif what is What.LOSE_SESSION:
+            network.lose_session(name, reconnect_after_s=number)
+        else:
+            for switch in {"leaves": self.fabric.leaves, "spines": self.fabric.spines}.get(name, self.fabric.switches):
+                network.lose_session(switch, reconnect_after_s=number)
+
+    def _add_foreign(self, name: str, seed: int) -> None:
+        if self.network.is_off(name):
+            return
+        before = self.foreign.get(name, SwitchTables())
+        new = fuzz_trouble.add(self.network.switch(name), fuzz_trouble.foreign(seed))
+        self.foreign[name] = SwitchTables(
+            before.rules | new.rules, before.groups | new.groups, before.meters | new.meters
+        )
+
+    def _crash(self, down_s: float) -> None:
+        if self.network.core is None:
+            return
+        self.network.stop_controller()
+        # Whoever has not been answered is told by the broken connection, and knows nothing.
+        self._take_answers()
+        for request in self._owed.values():
+            self._promised.pop(_job_of(request), None)
+        self._owed.clear()
+        self.network.later(down_s, self._start_controller)
+
+    def _start_controller(self) -> None:
+        self.core = self._new_core()
+        self.network.start_controller(self.core)
+
+    # --- checks -------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Waits for rest and raises on the first invariant that does not hold."""
+        network = self.network
+        self._come_to_rest()
+        if self._altered:
+            # What others change shows with the next audit.
+            network.run_for(_AUDIT_S + 1.0)
+            self._altered = False
+            self._come_to_rest()
+        # Without a plan a host is known once it has said something.
+        network.announce_hosts()
+        settle_s = _SETTLE_AFTER_SILENCE_S if self._silent else _SETTLE_S
+        self._silent = False
+        network.run_until_quiet(_LONGEST_TROUBLE_S, settle_s=settle_s)
+        self._come_to_rest()
+        self._look()
+        if self._checked:
+            return
+        self._checked = True
+        self._limit()
+        if self.fabric.calm:
+            self._start_watch()
+
+    def _come_to_rest(self) -> None:
+        """Until every switch that answers is read and holds what it should."""
+        end_s = self.network.now_s + _LONGEST_TROUBLE_S
+        self.network.run_until_quiet(_LONGEST_TROUBLE_S, settle_s=0.3)
+        while self._unsettled():
+            if self.network.now_s > end_s:
+                raise _Broken("unsettled", self._unsettled())
+            self.network.run_for(0.5)
+            self.network.run_until_quiet(_LONGEST_TROUBLE_S, settle_s=0.3)
+
+    def _unsettled(self) -> list[str]:
+        core = self.core
+        found = [
+            f"{core.plan.name(s.dpid)} is not ready: suspect {s.suspect}, read {s.actual is not None}"
+            for s in core.state.switches.values()
+            if s.session_id is not None and not s.ready
+        ]
+        if not core.reconciler.settled:
+            found.append("the reconciler is not settled")
+        if core.state.replan_due_s is not None:
+            found.append("a replan is due")
+        return found
+
+    def _look(self) -> None:
+        network, core = self.network, self.core
+        if self._watch is not None:
+            _require("lost in a calm time", fuzz_checks.worded(self._watch.violations))
+        self._answers()
+        for wrong, texts in fuzz_checks.delivery(network, core).items():
+            _require(wrong, texts)
+        _require("desired is actual", fuzz_checks.tables(network, core))
+        _require("foreign rules", fuzz_checks.foreign(network, self.foreign))
+        _require("reservations", fuzz_checks.reservations(core))
+        _require("planned paths", fuzz_checks.planned_paths(network, core))
+        if not self.fabric.limited:
+            _require("nothing refused", fuzz_checks.unlimited(core))
+        _require("message order", network.record.ordering_problems())
+        network.record.commands.clear()
+        network.record.events.clear()
+        self._read = 0
+
+    def _answers(self) -> None:
+        self._take_answers()
+        _require("answered once", [f"request {i} was not answered" for i in sorted(self._owed)])
+        held = {job_id: job.collective for job_id, job in self.core.state.jobs.items()}
+        _require(
+            "promises kept",
+            [
+                f"job {job_id} should be {promised}, and is {held.get(job_id)}"
+                for job_id, promised in self._promised.items()
+                if held.get(job_id) != promised
+            ],
+        )
+
+    def _take_answers(self) -> None:
+        """Every request is answered at most once; a yes is a promise."""
+        commands = self.network.record.commands
+        for answer in [c for _, c in commands[self._read :] if isinstance(c, Accepted | Refused)]:
+            request = self._owed.pop(answer.request_id, None)
+            if request is None:
+                raise _Broken("answered once", [f"request {answer.request_id} was answered, and not asked (again)"])
+            job = _job_of(request)
+            if answer.request_id < self._latest.get(job, 0) or _is_no(answer):
+                continue
+            self._latest[job] = answer.request_id
+            if isinstance(answer, Accepted):
+                self._promised[job] = None if isinstance(request, CollectiveWithdrawn) else request.collective
+            else:
+                self._promised.pop(job, None)
+        self._read = len(commands)
+
+    def _limit(self) -> None:
+        """The room that a switch has is only known once the whole fabric has been laid."""
+        rules, groups = self.fabric.spare_rules, self.fabric.spare_groups
+        for switch in self.network.wiring.switches.values():
+            held = switch.tables()
+            switch.limits = Limits(
+                rules=None if rules is None else len(held.rules) + rules,
+                groups=None if groups is None else len(held.groups) + groups,
+            )
+
+    def _start_watch(self) -> None:
+        names = self.fabric.host_names
+        pairs = [(a, b) for a in names for b in names if a != b]
+        chosen = pairs[:: max(1, len(pairs) // _WATCHED_PAIRS)]
+        self._watch = DeliveryWatch(
+            self.network,
+            chosen,
+            probes=lambda a, b: fuzz_checks.probes(self.core.state.paths)(a, b),
+            longest_path=fuzz_checks.LONGEST_PATH,
+        )
+
+    def rest(self) -> None:
+        """Lets nothing happen for a while, and looks at how much is said all the same."""
+        record = self.network.record
+        record.commands.clear()
+        self.network.run_for(_AT_REST_S)
+        _require(
+            "quiet at rest",
+            fuzz_checks.quiet_traffic(self.network, self.core, record, _AT_REST_S, limited=self.fabric.limited),
+        )
+
+
+def _job_of(request: CollectiveAnnounced | CollectiveWithdrawn) -> str:
+    return request.job_id if isinstance(request, CollectiveWithdrawn) else request.collective.job_id
+
+
+def _is_no(answer: Accepted | Refused) -> bool:
+    """The request made no sense and has changed nothing. Any other refusal says what could not be done yet."""
+    return isinstance(answer, Refused) and answer.failure in (Refusal.INVALID_ARGUMENT, Refusal.NOT_FOUND)
+
+
+def _require(invariant: str, details: Iterable[str]) -> None:
+    found = tuple(details)
+    if found:
+        raise _Broken(invariant, found)
