@@ -53,11 +53,13 @@ class YamlFaultError(Exception):
 
 @dataclass(slots=True)
 class Document:
-    """The values, the line of each (`lines`) and the line of each mapping key (`key_lines`)."""
+    """The values, the line of each (`lines`), the line of each mapping key (`key_lines`), spellings of numbers."""
 
     value: Value = None
     lines: dict[Location, int] = field(default_factory=dict)
     key_lines: dict[Location, int] = field(default_factory=dict)
+    # How each number was spelled: a host may be called 1e5.
+    spellings: dict[Location, str] = field(default_factory=dict)
     faults: list[YamlFault] = field(default_factory=list)
 
     def line(self, *location: str | int) -> int:
@@ -92,13 +94,16 @@ def needs_quotes(text: str) -> bool:
     )
 
 
-def read_yaml(text: str) -> Document:
-    """Raises YamlFaultError when the text cannot be read at all; duplicate keys are listed in `faults` instead."""
+def read_yaml(text: str, max_keys: int = MAX_KEYS) -> Document:
+    """Raises YamlFaultError when the text cannot be read at all; duplicate keys are listed in `faults` instead.
+
+    `max_keys` bounds each mapping; formats that name things by keys need more than our own.
+    """
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         # The parser in C wants bytes; a lone surrogate cannot be one.
         text.encode("utf-8")
-        document = _Composer(yaml.parse(text, Loader=loader)).document()
+        document = _Composer(yaml.parse(text, Loader=loader), max_keys).document()
     except UnicodeEncodeError as error:
         line = text.count("\n", 0, error.start) + 1
         raise YamlFaultError(YamlFault(line, "a character that is not valid Unicode", "remove it")) from None
@@ -120,8 +125,9 @@ def _syntax_fault(error: yaml.YAMLError, text: str) -> YamlFault:
 class _Composer:
     """Builds values from PyYAML's events, which carry the lines and never expand anything."""
 
-    def __init__(self, events: Iterator[yaml.Event]) -> None:
+    def __init__(self, events: Iterator[yaml.Event], max_keys: int) -> None:
         self._events = events
+        self._max_keys = max_keys
         self._result = Document()
 
     def document(self) -> Document:
@@ -148,7 +154,10 @@ class _Composer:
         if len(location) > MAX_DEPTH:
             raise YamlFaultError(YamlFault(line, f"nested deeper than {MAX_DEPTH} levels", "write it flatter"))
         if isinstance(event, yaml.ScalarEvent):
-            return resolve(event.value) if event.implicit[0] else str(event.value)
+            value = resolve(event.value) if event.implicit[0] else str(event.value)
+            if not isinstance(value, str):
+                self._result.spellings[location] = str(event.value)
+            return value
         if isinstance(event, yaml.SequenceStartEvent):
             return self._list(location)
         return self._mapping(location)
@@ -166,8 +175,9 @@ class _Composer:
             line = _line(event)
             _refuse_magic(event, line)
             given += 1
-            if given > MAX_KEYS:
-                raise YamlFaultError(YamlFault(line, f"more than {MAX_KEYS} keys in one place", "use lists for many"))
+            if given > self._max_keys:
+                what = f"more than {self._max_keys} keys in one place"
+                raise YamlFaultError(YamlFault(line, what, "use lists for many"))
             if not isinstance(event, yaml.ScalarEvent):
                 raise YamlFaultError(YamlFault(line, "a key that is not a word", 'write keys as "name: value"'))
             key = str(event.value)
