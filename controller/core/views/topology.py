@@ -34,6 +34,9 @@ class LinkView:
     b_to_a_bps: float | None
     a_to_b_flows: int
     b_to_a_flows: int
+    # What the ports claim, 0 when they do not say.
+    a_speed_bps: int = 0
+    b_speed_bps: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class HostView:
     addresses: tuple[str, ...]
     port: EndpointView
     capacity_bps: int
+    speed_bps: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,8 @@ def topology(core: Core, now_s: float) -> TopologyView:
             core.rates.rate_bps(link.b),
             flows[link.a],
             flows[link.b],
+            _speed_bps(core, link.a),
+            _speed_bps(core, link.b),
         )
         for link in view.links
     ]
@@ -77,10 +83,18 @@ def topology(core: Core, now_s: float) -> TopologyView:
     links += [_unusable(core, a, b, "one-way") for a, b in one_way]
     shown = {end for link in view.links for end in (link.a, link.b)} | {end for pair in one_way for end in pair}
     links += [_unusable(core, a, b, "down") for a, b in core.plan.links if a not in shown and b not in shown]
-    hosts = tuple(HostView(h.name, h.mac, h.addresses, endpoint(core, h.port), h.capacity_bps) for h in view.hosts)
+    hosts = tuple(
+        HostView(h.name, h.mac, h.addresses, endpoint(core, h.port), h.capacity_bps, _speed_bps(core, h.port))
+        for h in view.hosts
+    )
     in_sync = bool(switches) and all(s.in_sync for s in switches)
     alarms = (*core.state.alarms.values(), *core.state.view_problems)
     return TopologyView(switches, tuple(links), hosts, alarms, core.revision, in_sync)
+
+
+def _speed_bps(core: Core, ref: PortRef) -> int:
+    port = core.state.view.ports.get(ref)
+    return port.speed_bps if port else 0
 
 
 def _unusable(core: Core, a: PortRef, b: PortRef, state: str) -> LinkView:
