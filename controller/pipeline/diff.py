@@ -93,9 +93,7 @@ def stages(
     """The modifications of each stage that has any. `is_ingress(rule)` tells the rules that decide where traffic
     enters its path, `is_unwanted(rule)` the foreign ones that are to go as well."""
     wanted = {rule.key: rule for rule in desired.rules}
-    held = actual.rules
-    # Mostly it is the very same object, which was sent and acknowledged.
-    changed = [rule for key, rule in wanted.items() if (there := held.get(key)) is not rule and there != rule]
+    changed = _changed(wanted, actual.rules)
     changed.sort(key=lambda r: r.order)
     prepared = [AddRule(r) for r in changed if not is_ingress(r)]
     groups = _group_changes(desired, actual)
@@ -104,6 +102,21 @@ def stages(
     remove = _removals(desired, wanted, actual, is_unwanted)
     result = {Stage.PREPARE: prepare, Stage.SWITCH: switch, Stage.REMOVE: remove}
     return {stage: modifications for stage, modifications in result.items() if modifications}
+
+
+def _changed(wanted: Mapping[RuleKey, Rule], held: dict[RuleKey, Rule]) -> list[Rule]:
+    """The wanted rules that are not held. Equal ones are held as the same object from then on: what has been read from
+    a switch is compared in depth once, not at every look."""
+    changed = []
+    for key, rule in wanted.items():
+        there = held.get(key)
+        if there is rule:
+            continue
+        if there == rule:
+            held[key] = rule
+        else:
+            changed.append(rule)
+    return changed
 
 
 def _group_changes(desired: SwitchTables, actual: ActualTables) -> list[Modification]:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from controller.fabric.model import FabricView, Host, PortRef, Role
 
@@ -17,6 +17,8 @@ class Neighbourhood:
     capacity: Mapping[PortRef, int]
     hosts_of: Mapping[int, tuple[Host, ...]]
     owner_of: Mapping[PortRef, int]
+    # Thousands of flows share a few hundred pairs of switches.
+    _choices: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(cls, view: FabricView) -> "Neighbourhood":
@@ -36,9 +38,12 @@ class Neighbourhood:
 
     def choices(self, here: int, destination: int) -> tuple[int, ...]:
         """The local ports by which a packet at switch `here` can reach leaf `destination`."""
-        if self.view.switches[here].role == Role.SPINE:
-            return self.towards.get(here, {}).get(destination, ())
-        return self._uplinks_to(here, destination)
+        known = self._choices.get((here, destination))
+        if known is None:
+            at_spine = self.view.switches[here].role == Role.SPINE
+            down = self.towards.get(here, {}).get(destination, ())
+            known = self._choices[here, destination] = down if at_spine else self._uplinks_to(here, destination)
+        return known
 
     def _uplinks_to(self, leaf: int, destination: int) -> tuple[int, ...]:
         """Ports of `leaf` whose spine has a live link to leaf `destination`."""

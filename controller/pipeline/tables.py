@@ -4,8 +4,20 @@ A wrong rule so dies in a unit test instead of on a switch. Which rules there ar
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
-from controller.pipeline.rules import Action, Bundle, DecrementTtl, Output, Rule, SetField, SetQueue, SetTtl, ToGroup
+from controller.pipeline.rules import (
+    Action,
+    Bundle,
+    DecrementTtl,
+    MatchField,
+    Output,
+    Rule,
+    SetField,
+    SetQueue,
+    SetTtl,
+    ToGroup,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +71,8 @@ _PREREQUISITES: dict[str, tuple[tuple[str, frozenset[int]], ...]] = {
     "udp_dst": (("ip_proto", frozenset({17})),),
 }
 
+_NEEDED = frozenset(needed for conditions in _PREREQUISITES.values() for needed, _ in conditions)
+
 
 class InvalidRule(Exception):
     """A rule that its table does not allow: our own fault, never the user's."""
@@ -66,21 +80,39 @@ class InvalidRule(Exception):
 
 def checked(rule: Rule) -> Rule:
     """The rule itself. Raises InvalidRule, saying what is wrong."""
-    table = TABLES.get(rule.table_id)
-    if table is None:
-        raise InvalidRule(f"there is no table {rule.table_id}")
-    exact = {f.name: f.value for f in rule.match if f.mask is None}
-    for field in rule.match:
-        if field.name not in table.matches:
-            raise InvalidRule(f"table {table.name} does not match {field.name}")
-        for needed, values in _PREREQUISITES.get(field.name, ()):
-            if exact.get(needed) not in values:
-                raise InvalidRule(f"{field.name} needs {needed} in {sorted(values)}")
-    for action in rule.actions:
-        if type(action) not in table.actions:
-            raise InvalidRule(f"table {table.name} does not allow {type(action).__name__}")
-    if rule.goto_table is not None and rule.goto_table not in table.next_tables:
-        raise InvalidRule(f"table {table.name} does not lead to table {rule.goto_table}")
-    if rule.meter_id is not None and not table.may_meter:
-        raise InvalidRule(f"table {table.name} does not meter")
+    names = tuple([field.name for field in rule.match])
+    conditions = tuple([field for field in rule.match if field.name in _NEEDED])
+    actions = tuple(map(type, rule.actions))
+    problem = _problem(rule.table_id, names, conditions, actions, rule.goto_table, rule.meter_id is not None)
+    if problem:
+        raise InvalidRule(problem)
     return rule
+
+
+# Rules by the thousand have one shape: they differ in addresses, ports and groups, about which there is nothing to say.
+@lru_cache(maxsize=4096)
+def _problem(
+    table_id: int,
+    names: tuple[str, ...],
+    conditions: tuple[MatchField, ...],
+    actions: tuple[type, ...],
+    goto_table: int | None,
+    is_metered: bool,
+) -> str | None:
+    """What is wrong with a rule that matches fields of these names, those that others depend on as in `conditions`."""
+    table = TABLES.get(table_id)
+    if table is None:
+        return f"there is no table {table_id}"
+    exact = {field.name: field.value for field in conditions if field.mask is None}
+    for name in names:
+        if name not in table.matches:
+            return f"table {table.name} does not match {name}"
+        for needed, values in _PREREQUISITES.get(name, ()):
+            if exact.get(needed) not in values:
+                return f"{name} needs {needed} in {sorted(values)}"
+    for action in actions:
+        if action not in table.actions:
+            return f"table {table.name} does not allow {action.__name__}"
+    if goto_table is not None and goto_table not in table.next_tables:
+        return f"table {table.name} does not lead to table {goto_table}"
+    return f"table {table.name} does not meter" if is_metered and not table.may_meter else None
