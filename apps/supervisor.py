@@ -2,7 +2,8 @@
 
 The child must never outlive the agent, not even one that is killed: it holds the reading end of a pipe on its standard
 input, which ends with the agent, and Linux is told to signal it when its parent dies. It is started again when it dies,
-ever more slowly; exit status 2 means that its configuration is wrong, which another start does not cure.
+ever more slowly; exit status 2 means that its configuration is wrong, which another start does not cure. Status 4 means
+that another controller has come first: it is used when it answers, and replaced when it was only just ending.
 """
 
 import ctypes
@@ -19,6 +20,7 @@ from ryu.lib import hub
 LOG = logging.getLogger("heddle.agent.supervisor")
 
 CONFIGURATION_ERROR = 2
+ANOTHER_RUNS = 4
 _FIRST_PAUSE_S = 0.5
 _LAST_PAUSE_S = 30.0
 # A child that lived this long was all right: the next pause is short again.
@@ -29,14 +31,22 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Supervisor:
-    """`command` is run with `environment`; `on_configuration_error` is called once, when it gives up."""
+    """`command` is run with `environment`; `on_configuration_error` is called once, when it gives up.
+
+    `has_controller` tells whether the agent is linked to one.
+    """
 
     def __init__(
-        self, command: list[str], environment: Mapping[str, str], on_configuration_error: Callable[[str], None]
+        self,
+        command: list[str],
+        environment: Mapping[str, str],
+        on_configuration_error: Callable[[str], None],
+        has_controller: Callable[[], bool],
     ) -> None:
         self._command = command
         self._environment = dict(environment)
         self._on_configuration_error = on_configuration_error
+        self._has_controller = has_controller
         self._child: subprocess.Popen[bytes] | None = None
         self._stopping = False
 
@@ -53,8 +63,14 @@ class Supervisor:
                 return
             if time.monotonic() - started_s > _HEALTHY_S:
                 pause_s = _FIRST_PAUSE_S
-            LOG.error("the controller ended with %s; starting it again in %.1f s", _describe(status), pause_s)
-            hub.sleep(pause_s)
+            if status == ANOTHER_RUNS:
+                hub.sleep(pause_s)
+                if self._has_controller():
+                    LOG.info("another controller was started at the same time: it is used")
+                    return
+            else:
+                LOG.error("the controller ended with %s; starting it again in %.1f s", _describe(status), pause_s)
+                hub.sleep(pause_s)
             pause_s = min(pause_s * 2, _LAST_PAUSE_S)
 
     def stop(self) -> None:

@@ -1,19 +1,21 @@
 """Numbered packets at a steady rate from host to host: what a failover costs, in packets and in milliseconds.
 
 Probes look like RoCE data (BTH, UDP/4791, DSCP 26, a chosen source port), so they take the path of the flow they stand
-for. The receiver binds UDP/4791, so no `roce_worker` can run in the same host meanwhile. Run as a program it is one end
-(`send` or `receive`); as a module it starts both ends.
+for. The receiver binds UDP/4791 for its own sender alone, so several probes may end in one host, but no `roce_worker`
+can run there meanwhile. Run as a program it is one end (`send` or `receive`); as a module it starts both ends.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+import math
 import select
 import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -70,7 +72,8 @@ def evaluate(arrivals: Sequence[tuple[int, float, float]], sent: int) -> ProbeRe
 class RunningProbe:
     """A probe from one host to another; a context manager whose ends stop with the block at the latest.
 
-    `hosts` gives `pid_of` and `address_of`. Rates in packets per second, sizes in bytes of UDP payload.
+    `hosts` gives `pid_of` and `address_of`. Rates in packets per second, sizes in bytes of UDP payload. Without a
+    `duration_s` it sends until `wait` is called.
     """
 
     def __init__(
@@ -80,7 +83,7 @@ class RunningProbe:
         target: str,
         *,
         packets_per_second: float = 500.0,
-        duration_s: float = 2.0,
+        duration_s: float | None = 2.0,
         udp_source_port: int = 50000,
         udp_port: int = UDP_PORT,
         size_bytes: int = 64,
@@ -88,8 +91,10 @@ class RunningProbe:
     ) -> None:
         address = hosts.address_of(target)
         self._duration_s = duration_s
-        self._receive = self._command(hosts, target, "receive", address, udp_port)
-        sending = (address, udp_port, packets_per_second, duration_s, udp_source_port, size_bytes, dscp)
+        sender = (hosts.address_of(source), udp_source_port)
+        self._receive = self._command(hosts, target, "receive", address, udp_port, *sender)
+        length_s = math.inf if duration_s is None else duration_s
+        sending = (address, udp_port, packets_per_second, length_s, udp_source_port, size_bytes, dscp)
         self._send = self._command(hosts, source, "send", *sending)
         self._ends: list[subprocess.Popen[str]] = []
 
@@ -125,12 +130,20 @@ class RunningProbe:
 
     def wait(self) -> ProbeResult:
         """Waits for the last packet and evaluates. Raises LabError when an end fails."""
-        sent = json.loads(self._read(1, self._duration_s + _PATIENCE_S))
+        if self._duration_s is None:
+            self.stop_sending()
+        sent = json.loads(self._read(1, (self._duration_s or 0.0) + _PATIENCE_S))
         time.sleep(_LAST_PACKETS_S)
         stdin = self._ends[0].stdin
         if stdin is not None:
             stdin.close()
         return evaluate([tuple(arrival) for arrival in json.loads(self._read(0, _PATIENCE_S))], sent)
+
+    def stop_sending(self) -> None:
+        """Without waiting, so that many probes can be stopped together."""
+        stdin = self._ends[1].stdin
+        if stdin is not None:
+            stdin.close()
 
     def _read(self, end: int, patience_s: float) -> str:
         stdout = self._ends[end].stdout
@@ -151,10 +164,15 @@ def _send_all(
     sending.bind(("", source_port))
     sending.connect((address, udp_port))
     packet = data_template(_QUEUE_PAIR, max(_NUMBER_AND_TIME.size, size - BTH_BYTES - 4))
+    stopped = threading.Event()
+    threading.Thread(target=_until_closed, args=(stopped,), daemon=True).start()
     print("ready", flush=True)
     start = time.monotonic()
-    total = int(rate * duration_s)
-    for number in range(total):
+    total = 0
+    for number in itertools.count():
+        if number >= rate * duration_s or stopped.is_set():
+            break
+        total = number + 1
         due = start + number / rate
         time.sleep(max(0.0, due - time.monotonic()))
         _NUMBER_AND_TIME.pack_into(packet, BTH_BYTES, number, time.monotonic())
@@ -164,12 +182,19 @@ def _send_all(
             # An ICMP answer to an earlier one, or no route for now: counted as lost by the receiver.
             continue
     print(total, flush=True)
+    stopped.wait()
+
+
+def _until_closed(stopped: threading.Event) -> None:
     sys.stdin.read()
+    stopped.set()
 
 
-def _receive_all(address: str, udp_port: int) -> None:
+def _receive_all(address: str, udp_port: int, sender: str, sender_port: int) -> None:
     receiving = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    receiving.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     receiving.bind((address, udp_port))
+    receiving.connect((sender, sender_port))
     print("ready", flush=True)
     arrivals = []
     while True:
@@ -189,7 +214,8 @@ def main(arguments: Sequence[str]) -> None:
     favour_self(NIC_NICENESS)
     mode, address, udp_port, *rest = arguments
     if mode == "receive":
-        _receive_all(address, int(udp_port))
+        sender, sender_port = rest
+        _receive_all(address, int(udp_port), sender, int(sender_port))
     else:
         rate, duration_s, source_port, size, dscp = rest
         _send_all(address, int(udp_port), float(rate), float(duration_s), int(source_port), int(size), int(dscp))

@@ -20,7 +20,11 @@ _LOOPBACK = ("127.", "::1", "localhost")
 
 
 class AddressTaken(Exception):
-    """Another process listens there, or the path is something else than a socket; the text says what."""
+    """Another process listens there, or the path is something else than a socket or not for us; the text says what."""
+
+
+class ControllerRuns(AddressTaken):
+    """What listens there is another controller, or one that is just ending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +85,21 @@ class UnixSocketClaim:
 
     def take(self) -> None:
         """Makes the folder, takes the lock, removes a stale socket. Raises AddressTaken, or OSError from the folder."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        lock = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            lock = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except PermissionError as error:
+            raise AddressTaken(
+                f"this user may not listen on {self._path} ({error.filename}: {error.strerror}): run as root, or "
+                "choose a path of your own, for agent and controller by HEDDLE_SOUTHBOUND=unix:/path, "
+                "for gRPC by HEDDLE_GRPC"
+            ) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._remove_stale()
         except BlockingIOError:
             os.close(lock)
-            raise AddressTaken(f"another controller answers on {self._path}: stop it, or choose another path") from None
+            raise self._runs() from None
         except BaseException:
             os.close(lock)
             raise
@@ -102,8 +113,11 @@ class UnixSocketClaim:
         if not stat.S_ISSOCK(mode):
             raise AddressTaken(f"{self._path} exists and is no socket: remove it, or choose another path")
         if _answers(self._path):
-            raise AddressTaken(f"another controller answers on {self._path}: stop it, or choose another path")
+            raise self._runs()
         self._path.unlink()
+
+    def _runs(self) -> ControllerRuns:
+        return ControllerRuns(f"another controller answers on {self._path}: stop it, or choose another path")
 
     def listen(self) -> socket.socket:
         """A listening socket on the claimed path that only its owner and group can open."""

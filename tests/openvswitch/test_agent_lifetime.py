@@ -94,6 +94,26 @@ def test_a_configuration_error_of_the_controller_ends_everything(tmp_path: Path)
 
 
 @in_namespace
+def test_a_controller_that_came_first_is_used_and_one_that_was_ending_replaced(tmp_path: Path) -> None:
+    """Two units that start at the same moment, or an agent that comes back while the last one's controller ends."""
+    _controller_package(tmp_path, "sys.exit(4) if not os.path.exists('over') else time.sleep(600)")
+    with RyuApp("fabric", tmp_path, HEDDLE_SOUTHBOUND=f"unix:{tmp_path}/c.sock") as agent:
+        wait_until(lambda: len(_children(tmp_path)) >= 2, "it is tried again while nobody answers")
+        (tmp_path / "over").touch()
+        wait_until(lambda: not _gone(_children(tmp_path)[-1]), "it lives")
+        assert agent.process.poll() is None
+    other = tmp_path / "other"
+    other.mkdir()
+    _controller_package(other, "time.sleep(1); sys.exit(4)")
+    with RyuApp("fabric", other, HEDDLE_SOUTHBOUND=f"unix:{other}/c.sock") as agent:
+        wait_until(lambda: len(_children(other)) == 1, "a first start")
+        controller = Controller(other / "c.sock")
+        controller.accept()
+        agent.wait_for_log("it is used")
+        assert len(_children(other)) == 1
+
+
+@in_namespace
 def test_no_controller_is_started_where_one_answers(tmp_path: Path) -> None:
     _controller_package(tmp_path, "time.sleep(600)")
     controller = Controller(tmp_path / "c.sock")

@@ -7,6 +7,9 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -108,6 +111,28 @@ def test_somebody_elses_listener_and_a_plain_file_are_refused(tmp_path: Path) ->
     assert path.read_text() == "precious"
 
 
+@contextmanager
+def nobody() -> Iterator[None]:
+    """Root may write everywhere; everybody else is unprivileged already."""
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+
+
+@pytest.mark.parametrize("path", ["c.sock", "deeper/c.sock"])
+def test_an_unprivileged_user_is_told_what_needs_root(path: str) -> None:
+    # Not pytest's own folder, which only its owner may even look into.
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o555)  # noqa: S103 - to be looked into and not written to
+        with nobody(), pytest.raises(AddressTaken, match=r"may not listen on .*root.*HEDDLE_SOUTHBOUND=unix:"):
+            UnixSocketClaim(f"{folder}/{path}").take()
+
+
 def test_taken_port_names_its_owner() -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -171,7 +196,7 @@ def test_process_says_where_it_is_and_stops_in_order(tmp_path: Path, number: sig
         assert "grpc=127.0.0.1:" in line
         with Process(tmp_path) as second:
             assert second.ends() == (
-                2,
+                4,
                 f"heddle: another controller answers on {tmp_path}/c.sock: stop it, or choose another path\n",
             )
         controller.process.send_signal(number)
