@@ -18,6 +18,8 @@ from controller.core.commands import Failure
 DETAILS_KEY = "grpc-status-details-bin"
 # The text is sent three times: as grpc-message (percent-encoded), in Status and in BadRequest (base64).
 _TEXT_LIMIT_BYTES = 1500
+# A caller may be wrong in as many ways as its message has room for: a log of its own choosing would fill the disk.
+_LOGGED_PROBLEMS = 1000
 _FIELD = re.compile(r"^([a-z_][a-z0-9_]*(?:\[\d+\])?(?:\.[a-z_][a-z0-9_]*(?:\[\d+\])?)*): (.+)$", re.DOTALL)
 
 
@@ -42,7 +44,8 @@ def shortened(problems: Sequence[str]) -> list[str]:
         # What is not ASCII is percent-encoded, three bytes for each of its bytes.
         used += sum(1 if " " <= character <= "~" else 3 * len(character.encode()) for character in problem) + 3
         if used > _TEXT_LIMIT_BYTES and kept:
-            kept.append(f"and {len(problems) - len(kept)} more; the controller's log has them all")
+            logged = "them all" if len(problems) <= _LOGGED_PROBLEMS else f"the first {_LOGGED_PROBLEMS}"
+            kept.append(f"and {len(problems) - len(kept)} more; the controller's log has {logged}")
             break
         kept.append(problem if used <= _TEXT_LIMIT_BYTES else f"{problem[: _TEXT_LIMIT_BYTES // 4]}...")
     return kept
@@ -68,11 +71,12 @@ def _violation(problem: str) -> error_details_pb2.BadRequest.FieldViolation:
 
 
 async def abort(context: "grpc.aio.ServicerContext", method: str, refused: RequestRefused) -> NoReturn:
-    """Ends the call with the refusal. Writes the whole list to the log when the caller gets only a part."""
+    """Ends the call with the refusal. Writes more of the list to the log when the caller gets only a part."""
     problems = shortened(refused.problems)
     if len(refused.problems) > len(problems):
         log = structlog.get_logger("grpc")
-        log.warning("request refused", method=method, code=refused.code.name, problems=refused.problems)
+        first, count = refused.problems[:_LOGGED_PROBLEMS], len(refused.problems)
+        log.warning("request refused", method=method, code=refused.code.name, count=count, problems=first)
     status = rich_status(refused.code, problems)
     await context.abort(refused.code, status.message, ((DETAILS_KEY, status.SerializeToString()),))
     raise AssertionError("abort always raises")
