@@ -82,6 +82,20 @@ class Controller:
         answer: collective_pb2.ExplainFlowResponse = self._call(self._collectives.ExplainFlow, request)
         return answer
 
+    def explain_job(self, job_id: str) -> "collective_pb2.ExplainJobResponse":
+        from heddle.v1 import collective_pb2
+
+        request = collective_pb2.ExplainJobRequest(job_id=job_id)
+        answer: collective_pb2.ExplainJobResponse = self._call(self._collectives.ExplainJob, request)
+        return answer
+
+    def explain_link(self, a: str, b: str) -> "fabric_pb2.ExplainLinkResponse":
+        from heddle.v1 import fabric_pb2
+
+        request = fabric_pb2.ExplainLinkRequest(a=a, b=b)
+        answer: fabric_pb2.ExplainLinkResponse = self._call(self._fabric.ExplainLink, request)
+        return answer
+
     def diff(self, switch: str = "", *, read: bool = False) -> "fabric_pb2.GetDiffResponse":
         from heddle.v1 import fabric_pb2
 

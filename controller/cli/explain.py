@@ -8,6 +8,9 @@ from controller.cli import output
 from controller.cli.client import connect
 from controller.cli.options import ControllerOption, JsonOption, address
 
+# More flows than fit a screen are counted instead of listed, unless asked for.
+FLOWS_SHOWN = 20
+
 explain_app = typer.Typer(no_args_is_help=True, help="Say why something is as it is.")
 
 
@@ -37,3 +40,42 @@ def explain_flow(
         out.print(f"nothing is announced from {src} to {dst}: routing decides", markup=False)
     out.print()
     out.print(trace_view(answer.trace))
+
+
+@explain_app.command("link")
+def explain_link(
+    ctx: typer.Context,
+    a: Annotated[str, typer.Argument(help="Switch at one end: name or datapath id.", show_default=False)],
+    b: Annotated[str, typer.Argument(help="Switch at the other end.", show_default=False)],
+    show_all: Annotated[bool, typer.Option("--all", help=f"Every flow, not only the {FLOWS_SHOWN} largest.")] = False,
+    as_json: JsonOption = False,
+    controller: ControllerOption = None,
+) -> None:
+    """Say what is on the links between two switches: rates, placed flows, and what bounds their load."""
+    with connect(address(ctx, controller)) as connected:
+        answer = connected.explain_link(a, b)
+    if as_json:
+        output.print_json(output.as_plain(answer))
+        return
+    from controller.cli.explain_view import link_view
+
+    output.stdout().print(link_view(answer, limit=None if show_all else FLOWS_SHOWN))
+
+
+@explain_app.command("job")
+def explain_job(
+    ctx: typer.Context,
+    job: Annotated[str, typer.Argument(help="Job id.", show_default=False)],
+    show_all: Annotated[bool, typer.Option("--all", help=f"Every unplaced flow, not only {FLOWS_SHOWN}.")] = False,
+    as_json: JsonOption = False,
+    controller: ControllerOption = None,
+) -> None:
+    """Say what a job's certificate means: the fullest links, what bounds them, and which flows have no path."""
+    with connect(address(ctx, controller)) as connected:
+        answer = connected.explain_job(job)
+    if as_json:
+        output.print_json(output.as_plain(answer))
+        return
+    from controller.cli.explain_view import job_view
+
+    output.stdout().print(job_view(answer, limit=None if show_all else FLOWS_SHOWN))

@@ -39,7 +39,7 @@ def _yes_no(value: bool) -> Text:
     return state_text("yes" if value else "no")
 
 
-def _table(title: str, *columns: str, numbers: Iterable[str] = (), names: Iterable[str] = ()) -> Table:
+def plain_table(title: str, *columns: str, numbers: Iterable[str] = (), names: Iterable[str] = ()) -> Table:
     """A table whose columns in `numbers` are set right. When the terminal is narrow, the widest of those in `names`
     give way first and fold over lines, because a name cut short names nothing; paths find a shorter spelling."""
     table = Table(title=title or None, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
@@ -89,7 +89,7 @@ def switch_table(switches: Iterable["fabric_pb2.Switch"]) -> Table:
     switches = sorted(switches, key=lambda s: (s.role, s.name))
     foreign = any(switch.foreign_rules for switch in switches)
     columns = ["name", "dpid", "role", "connected", "in sync", "rules", "groups", *(["foreign"] if foreign else [])]
-    table = _table("switches", *columns, numbers=("dpid", "rules", "groups", "foreign"), names=("name",))
+    table = plain_table("switches", *columns, numbers=("dpid", "rules", "groups", "foreign"), names=("name",))
     for switch in switches:
         cells: list[RenderableType] = [switch.name, f"{switch.dpid:x}", switch.role]
         cells += [_yes_no(switch.connected), _yes_no(switch.in_sync), str(switch.rules), str(switch.groups)]
@@ -100,7 +100,7 @@ def switch_table(switches: Iterable["fabric_pb2.Switch"]) -> Table:
 
 
 def link_table(links: Iterable["fabric_pb2.Link"]) -> Table:
-    table = _table(
+    table = plain_table(
         "links", "a", "b", "state", "rate", "a→b", "b→a", "flows →", "←", numbers=_LINK_NUMBERS, names=("a", "b")
     )
     for link in sorted(links, key=lambda k: (k.a.switch, k.a.port_no, k.b.switch, k.b.port_no)):
@@ -121,7 +121,7 @@ _LINK_NUMBERS = ("rate", "a→b", "b→a", "flows →", "←")
 
 
 def host_table(hosts: Iterable["fabric_pb2.Host"]) -> Table:
-    table = _table(
+    table = plain_table(
         "hosts", "name", "addresses", "mac", "port", "rate", numbers=("rate",), names=("name", "addresses", "port")
     )
     for host in sorted(hosts, key=lambda h: (h.port.switch, h.port.port_no, h.name)):
@@ -183,7 +183,7 @@ def certificate_text(certificate: "collective_pb2.Certificate") -> Text:
 def flow_table(plan: "collective_pb2.Plan", *, limit: int | None = None) -> Table:
     """Flow ids without their job; they are "SRC RANK-DST RANK", and ":UDP PORT" where that is part of the match."""
     columns = ("flow", "from", "to", "size", "QPs", "state", "path")
-    table = _table("", *columns, numbers=("size", "QPs"), names=("flow", "from", "to", "path"))
+    table = plain_table("", *columns, numbers=("size", "QPs"), names=("flow", "from", "to", "path"))
     for flow in plan.flows[:limit]:
         table.add_row(
             flow.flow_id.removeprefix(f"{plan.job_id}/"),
@@ -220,7 +220,7 @@ def _explained(explained: "collective_pb2.ExplainedFlow") -> RenderableType:
 
 def candidate_table(candidates: Iterable["collective_pb2.Candidate"]) -> Table:
     numbers = ("without", "with it", "background")
-    table = _table(
+    table = plain_table(
         "fullest link of each path, without and with this flow", "", "path", *numbers, numbers=numbers, names=("path",)
     )
     for candidate in candidates:

@@ -5,18 +5,22 @@ every placement of the same flows, also for those that move pinned ones, so a ga
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from heapq import heapify, heapreplace
 
 import numpy as np
 
+from controller.fabric.model import PortRef
 from controller.fabric.paths import IntArray, Pair
 from controller.placement.instance import FloatArray, Instance
 from controller.placement.problem import Placement, Problem
 
 # With unequal links every distinct size costs a pass, and a bound from some of them is as true as one from all.
 _PASSES = 16
+
+# Source and destination leaf; None: any.
+Ends = tuple[int | None, int | None]
 
 
 def lower_bound_s(problem: Problem) -> float:
@@ -34,22 +38,64 @@ def with_host_links(placement: Placement, busiest_host_link_s: float) -> Placeme
 def instance_bound_s(instance: Instance) -> float:
     """The largest of: what leaves a leaf over its uplinks, what enters one over its downlinks, what one pair of leaves
     exchanges over its own paths (which covers each flow on its best path)."""
-    if not instance.demands:
-        return 0.0
+    return max((bound_s for *_, bound_s in _bounds(instance)), default=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """All that must go from one leaf (None: any) to another (None: any), and what no placement of it can beat.
+
+    It has `ways` to go: uplinks, downlinks, or paths; `links` are the link directions that they consist of.
+    """
+
+    src_leaf: int | None
+    dst_leaf: int | None
+    flow_ids: tuple[str, ...]
+    size_bytes: int
+    ways: int
+    links: frozenset[PortRef]
+    bound_s: float
+
+
+def cuts(problem: Problem) -> list[Cut]:
+    """Every cut whose bound enters the certificate, highest bound first; the first is what bounds the whole."""
+    instance = Instance.of(problem)
+    found = [_cut(instance, *bound) for bound in _bounds(instance)]
+    return sorted(found, key=lambda c: (-c.bound_s, c.src_leaf or 0, c.dst_leaf or 0))
+
+
+def _cut(instance: Instance, pair: Ends, flows: Sequence[int], rows: IntArray, bound_s: float) -> Cut:
+    demands = [instance.demands[i] for i in flows]
+    links = frozenset(instance.routes.ports[i] for i in np.unique(rows[rows >= 0]).tolist())
+    one_link_each = rows.shape[1] == 1
+    return Cut(
+        *pair,
+        flow_ids=tuple(demand.flow_id for demand in demands),
+        size_bytes=sum(demand.size_bytes for demand in demands),
+        ways=len(links) if one_link_each else len(rows),
+        links=links,
+        bound_s=bound_s,
+    )
+
+
+def _bounds(instance: Instance) -> Iterator[tuple[Ends, Sequence[int], IntArray, float]]:
+    """The leaves at both ends (None: any), the flows between them, the links to go by with a row for each way, and the
+    bound in seconds."""
     flows: dict[Pair, list[int]] = defaultdict(list)
     for i, demand in enumerate(instance.demands):
         flows[demand.src_leaf, demand.dst_leaf].append(i)
     rows = {pair: instance.candidates[numbers[0]] for pair, numbers in flows.items()}
-    bounds = [_pair_bound_s(instance, numbers, rows[pair]) for pair, numbers in flows.items()]
+    for pair, numbers in flows.items():
+        yield pair, numbers, rows[pair], _pair_bound_s(instance, numbers, rows[pair])
     for side, hop in ((0, 0), (1, -1)):
         members: dict[int, list[Pair]] = defaultdict(list)
         for pair in flows:
             members[pair[side]].append(pair)
-        bounds += [
-            _spread_s(instance, (i for p in pairs for i in flows[p]), np.concatenate([rows[p][:, hop] for p in pairs]))
-            for pairs in members.values()
-        ]
-    return max(bounds)
+        for leaf, pairs in members.items():
+            crossing = [i for p in pairs for i in flows[p]]
+            links = np.concatenate([rows[p][:, hop] for p in pairs])
+            ends: Ends = (leaf, None) if side == 0 else (None, leaf)
+            yield ends, crossing, links[:, np.newaxis], _spread_s(instance, crossing, links)
 
 
 def _pair_bound_s(instance: Instance, flows: list[int], rows: IntArray) -> float:

@@ -17,7 +17,7 @@ from heddle.v1 import collective_pb2_grpc, fabric_pb2, fabric_pb2_grpc
 
 from controller.core.commands import Accepted, Compared, Refused
 from controller.core.events import CollectiveAnnounced, CollectiveWithdrawn, ComparisonWanted
-from controller.core.views import UnknownHost, UnknownJob, UnknownSwitch
+from controller.core.views import UnknownHost, UnknownJob, UnknownLink, UnknownSwitch
 from controller.runtime.engine import Engine, EngineFailed
 from controller.runtime.grpc_messages import plan_message, read_collective, to_message
 from controller.runtime.grpc_status_details import RequestRefused, abort, status_code
@@ -39,6 +39,10 @@ class Views(Protocol):
     def plans(self, core: Any, job_id: str) -> Any: ...
 
     def explain_flow(self, core: Any, src: str, dst: str, udp_source_port: int, dscp: int) -> Any: ...
+
+    def explain_job(self, core: Any, job_id: str) -> Any: ...
+
+    def explain_link(self, core: Any, a: str, b: str, now_s: float) -> Any: ...
 
     def find_switches(self, core: Any, name: str) -> frozenset[int]: ...
 
@@ -153,6 +157,17 @@ class CollectiveService(collective_pb2_grpc.CollectiveServiceServicer):  # type:
         explanation: pb.ExplainFlowResponse = to_message(view, pb.ExplainFlowResponse)
         return explanation
 
+    @answers_errors
+    async def ExplainJob(self, request: pb.ExplainJobRequest) -> pb.ExplainJobResponse:
+        if not request.job_id:
+            raise RequestRefused(_INVALID, ["job_id: is not given"])
+        try:
+            view = self._views.explain_job(self._engine.core, request.job_id)
+        except UnknownJob as error:
+            raise RequestRefused(grpc.StatusCode.NOT_FOUND, [f"job_id: {error}"]) from error
+        explanation: pb.ExplainJobResponse = to_message(view, pb.ExplainJobResponse)
+        return explanation
+
 
 class FabricService(fabric_pb2_grpc.FabricServiceServicer):  # type: ignore[misc]  # generated, untyped
     def __init__(self, engine: Engine, views: Views, requests: Requests) -> None:
@@ -180,6 +195,18 @@ class FabricService(fabric_pb2_grpc.FabricServiceServicer):  # type: ignore[misc
             view = self._views.diff(core, request.switch)
         diff: fabric_pb2.GetDiffResponse = to_message(view, fabric_pb2.GetDiffResponse)
         return diff
+
+    @answers_errors
+    async def ExplainLink(self, request: fabric_pb2.ExplainLinkRequest) -> fabric_pb2.ExplainLinkResponse:
+        missing = [f"{name}: is not given" for name in ("a", "b") if not getattr(request, name)]
+        if missing:
+            raise RequestRefused(_INVALID, missing)
+        try:
+            view = self._views.explain_link(self._engine.core, request.a, request.b, self._engine.now_s())
+        except (UnknownSwitch, UnknownLink) as error:
+            raise RequestRefused(grpc.StatusCode.NOT_FOUND, _problems(error)) from error
+        explanation: fabric_pb2.ExplainLinkResponse = to_message(view, fabric_pb2.ExplainLinkResponse)
+        return explanation
 
 
 def _accepted(answer: Answer) -> Accepted:

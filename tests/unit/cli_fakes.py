@@ -171,6 +171,34 @@ def diff(*, equal: bool = True) -> fabric_pb2.GetDiffResponse:
     return answer
 
 
+def bound(cut: str = "what leaves leaf1 over 2 uplinks") -> collective_pb2.Bound:
+    return collective_pb2.Bound(cut=cut, bound_s=0.0129, links=2, flows=4, size_bytes=1 << 30)
+
+
+def explained_link(flows: int = 2) -> fabric_pb2.ExplainLinkResponse:
+    """Leaf 1 to spine 1 with `flows` flows, and the way back, about which little is known."""
+    answer = fabric_pb2.ExplainLinkResponse(certificate=certificate())
+    up = answer.directions.add(sender=endpoint("leaf1", 1), receiver=endpoint("spine1", 2), state="up", load_s=0.0129)
+    up.capacity_bps, up.measured_bps, up.background_bps, up.left_bps = RATE_BPS, 9e10, 2e10, 8e10
+    up.bound.CopyFrom(bound())
+    for number in range(flows):
+        ends = {"src_host": "h1_1", "dst_host": f"h2_{number}", "size_bytes": 1 << 29, "load_s": 0.00645}
+        up.flows.add(flow_id=f"llama/{number}-{number + 1}", job_id="llama", **ends)
+    answer.directions.add(sender=endpoint("spine1", 2), receiver=endpoint("leaf1", 1), state="down")
+    return answer
+
+
+def explained_job(unplaced: int = 1) -> collective_pb2.ExplainJobResponse:
+    answer = collective_pb2.ExplainJobResponse(job_id="llama", certificate=certificate(), planned_flows=3)
+    full = answer.fullest.add(load_s=0.0129, job_load_s=0.00645, flows=2, job_flows=1)
+    full.port.CopyFrom(path(1, 2, 1)[0])
+    answer.bounds.extend([bound(), bound("what enters leaf2 over 2 downlinks")])
+    answer.sentences.append("No placement needs less than 0.0129 s.")
+    for number in range(unplaced):
+        answer.unplaced.add(flow=flow(number, state="ecmp"), reason="leaf1 has no room for its rule")
+    return answer
+
+
 @dataclass
 class Fake(collective_pb2_grpc.CollectiveServiceServicer, fabric_pb2_grpc.FabricServiceServicer):
     """`refusal` (status code, problems) makes every call fail; `requests` holds all that came."""
@@ -181,6 +209,8 @@ class Fake(collective_pb2_grpc.CollectiveServiceServicer, fabric_pb2_grpc.Fabric
     explained: list[collective_pb2.ExplainedFlow] = field(default_factory=lambda: [explained()])
     trace: trace_pb2.PacketTrace = field(default_factory=trace)
     diff: fabric_pb2.GetDiffResponse = field(default_factory=diff)
+    link: fabric_pb2.ExplainLinkResponse = field(default_factory=explained_link)
+    job: collective_pb2.ExplainJobResponse = field(default_factory=explained_job)
     refusal: tuple[grpc.StatusCode, list[str]] | None = None
     rich: bool = False
     rules_changed: int = 12
@@ -206,6 +236,14 @@ class Fake(collective_pb2_grpc.CollectiveServiceServicer, fabric_pb2_grpc.Fabric
     def GetTopology(self, request: Any, context: grpc.ServicerContext) -> fabric_pb2.GetTopologyResponse:
         self._received(request, context)
         return self.topology
+
+    def ExplainLink(self, request: Any, context: grpc.ServicerContext) -> fabric_pb2.ExplainLinkResponse:
+        self._received(request, context)
+        return self.link
+
+    def ExplainJob(self, request: Any, context: grpc.ServicerContext) -> collective_pb2.ExplainJobResponse:
+        self._received(request, context)
+        return self.job
 
     def GetDiff(self, request: Any, context: grpc.ServicerContext) -> fabric_pb2.GetDiffResponse:
         self._received(request, context)

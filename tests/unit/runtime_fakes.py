@@ -18,6 +18,8 @@ from controller.core.views import (
     ExplainedFlowView,
     FlowExplanationView,
     HopView,
+    JobExplanationView,
+    LinkExplanationView,
     LinkView,
     PacketTraceView,
     PlannedFlowView,
@@ -27,6 +29,7 @@ from controller.core.views import (
     TopologyView,
     UnknownHost,
     UnknownJob,
+    UnknownLink,
     UnknownSwitch,
 )
 from controller.pipeline.difference import SwitchComparison
@@ -100,6 +103,16 @@ class FakeViews:
             raise UnknownHost("\n".join(f"no host {host!r} on this fabric" for host in missing))
         flow = ExplainedFlowView(self._flow(), "job", PROOF, (), "the only one")
         return FlowExplanationView((flow,), PacketTraceView("a packet", udp_source_port, dscp, src, dst, (), ()))
+
+    def explain_job(self, core: Any, job_id: str) -> JobExplanationView:
+        if job_id not in core.jobs:
+            raise UnknownJob(f"no job {job_id!r} is announced")
+        return JobExplanationView(job_id, PROOF, (), (), (), 1, 0, ("a sentence",))
+
+    def explain_link(self, core: Any, a: str, b: str, now_s: float) -> LinkExplanationView:
+        if {a, b} != {"leaf1", "spine1"}:
+            raise UnknownLink(f"no link between {a} and {b} is known")
+        return LinkExplanationView((), PROOF)
 
     def find_switches(self, core: Any, name: str) -> frozenset[int]:
         if name not in ("", "leaf1"):

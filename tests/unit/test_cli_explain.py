@@ -4,8 +4,9 @@ import json
 
 import grpc
 import pytest
-from cli_fakes import LARGE_DPID, Fake, serving, trace
+from cli_fakes import LARGE_DPID, Fake, explained_job, explained_link, serving, trace
 
+from controller.cli.explain import FLOWS_SHOWN
 from controller.cli.main import invoke
 
 
@@ -112,3 +113,65 @@ def test_a_port_out_of_range_is_refused_before_asking() -> None:
     with serving(Fake()) as fake:
         assert invoke(["explain", "flow", "a", "b", "--udp-port", "65536", "--controller", fake.address]) == 2
     assert fake.requests == []
+
+
+def test_a_link_shows_rates_flows_and_what_bounds_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with serving(Fake()) as fake:
+        assert invoke(["explain", "link", "leaf1", "spine1", "--controller", fake.address]) == 0
+    out = capsys.readouterr().out
+    assert "leaf1:1 → spine1:2: up, 100 Gb/s" in out
+    assert "measured now: 90 Gb/s; background: 20 Gb/s; placement counts on 80 Gb/s" in out
+    assert "2 flows placed here need 12.9 ms" in out
+    assert "bound: what leaves leaf1 over 2 uplinks takes at least 12.9 ms (4 flows, 1 GiB)" in out
+    assert [line.split() for line in out.splitlines() if line.startswith(" 0-1")] == [
+        ["0-1", "llama", "h1_1", "h2_0", "512", "MiB", "6.45", "ms"]
+    ]
+    assert "spine1:2 → leaf1:1: down, rate not known" in out
+    assert "measured now: not known; placement does not use this link" in out
+    assert "no announced flow is placed here" in out
+    assert "all jobs together: fullest link 12.9 ms" in out
+    assert (fake.requests[0].a, fake.requests[0].b) == ("leaf1", "spine1")
+
+
+def test_a_link_as_json_leaves_out_what_is_not_known(capsys: pytest.CaptureFixture[str]) -> None:
+    with serving(Fake()) as fake:
+        assert invoke(["explain", "link", "leaf1", "spine1", "--json", "--controller", fake.address]) == 0
+    up, down = json.loads(capsys.readouterr().out)["directions"]
+    assert up["measured_bps"] == 9e10
+    assert up["bound"]["size_bytes"] == 1 << 30
+    assert {"measured_bps", "background_bps", "bound"}.isdisjoint(down)
+
+
+def test_many_flows_on_a_link_are_cut_unless_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    with serving(Fake(link=explained_link(FLOWS_SHOWN + 2))) as fake:
+        assert invoke(["explain", "link", "leaf1", "spine1", "--controller", fake.address]) == 0
+        assert "… and 2 more flows: --all shows them" in capsys.readouterr().out
+        assert invoke(["explain", "link", "leaf1", "spine1", "--all", "--controller", fake.address]) == 0
+    assert f"{FLOWS_SHOWN + 1}-{FLOWS_SHOWN + 2}" in capsys.readouterr().out
+
+
+def test_a_job_shows_what_is_full_what_bounds_it_and_what_has_no_path(capsys: pytest.CaptureFixture[str]) -> None:
+    with serving(Fake()) as fake:
+        assert invoke(["explain", "job", "llama", "--controller", fake.address]) == 0
+    out = capsys.readouterr().out
+    assert "job llama: 3 flows planned, 0 local, 1 without a path" in out
+    assert "No placement needs less than 0.0129 s." in out
+    (full,) = [line.split() for line in out.splitlines() if line.startswith(" leaf1:1")]
+    assert full == ["leaf1:1", "spine1", "12.9", "ms", "6.45", "ms", "2", "1"]
+    assert "  what enters leaf2 over 2 downlinks takes at least 12.9 ms (4 flows, 1 GiB)" in out
+    assert "leaf1 has no room for its rule" in out
+    assert fake.requests[0].job_id == "llama"
+
+
+def test_many_flows_without_a_path_are_cut_unless_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    with serving(Fake(job=explained_job(FLOWS_SHOWN + 3))) as fake:
+        assert invoke(["explain", "job", "llama", "--controller", fake.address]) == 0
+        assert "… and 3 more: --all shows them" in capsys.readouterr().out
+        assert invoke(["explain", "job", "llama", "--json", "--controller", fake.address]) == 0
+    assert len(json.loads(capsys.readouterr().out)["unplaced"]) == FLOWS_SHOWN + 3
+
+
+def test_a_job_that_is_not_announced_is_wrong_input(capsys: pytest.CaptureFixture[str]) -> None:
+    with serving(Fake(refusal=(grpc.StatusCode.NOT_FOUND, ["job_id: no job 'x' is announced"]))) as fake:
+        assert invoke(["explain", "job", "x", "--controller", fake.address]) == 2
+    assert capsys.readouterr().err == "heddle: job_id: no job 'x' is announced\n"

@@ -15,6 +15,8 @@ from controller.core.views.common import (
 )
 from controller.core.views.comparison import DifferenceView, DiffView, SwitchDiffView, diff, diff_of
 from controller.core.views.flows import CandidateView, ExplainedFlowView, FlowExplanationView, explain_flow
+from controller.core.views.jobs import JobExplanationView, explain_job
+from controller.core.views.links import LinkExplanationView, explain_link
 from controller.core.views.plans import PlannedFlowView, PlanView, plans
 from controller.core.views.topology import HostView, LinkView, SwitchView, TopologyView, topology
 from controller.core.views.trace import PacketTraceView
@@ -28,6 +30,8 @@ __all__ = [
     "FlowExplanationView",
     "HopView",
     "HostView",
+    "JobExplanationView",
+    "LinkExplanationView",
     "LinkView",
     "PacketTraceView",
     "PlanView",
@@ -43,6 +47,8 @@ __all__ = [
     "diff",
     "diff_of",
     "explain_flow",
+    "explain_job",
+    "explain_link",
     "find_switches",
     "plans",
     "topology",
