@@ -1,7 +1,6 @@
 """A session's order and its answers, without a switch: requests in, bytes out, replies in, reports out."""
 
 import itertools
-from typing import Any
 
 import pytest
 from heddle.southbound.v1 import link_pb2 as pb
@@ -9,7 +8,7 @@ from ryu.ofproto import ofproto_parser, ofproto_protocol
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from apps.session import SwitchSession
+from apps.session import BATCH_TIMEOUT_S, SwitchSession
 
 PROTOCOL = ofproto_protocol.ProtocolDesc(ofp.OFP_VERSION)
 FLOW_MOD, GROUP_MOD, PACKET_OUT, BARRIER, MULTIPART = 14, 15, 13, 20, 18
@@ -227,3 +226,159 @@ def test_a_switch_that_takes_nothing_is_noticed() -> None:
     for number in range(5000):
         session.submit(_batch(number, _rule()))
     assert session.overwhelmed
+
+
+# --- atomic batches ---------------------------------------------------------------------------------------
+
+EXPERIMENTER = 4
+
+
+def _atomic_session() -> SwitchSession:
+    session = _session()
+    session.probe()
+    probe = _sent(session)
+    assert [kind for kind, _ in probe] == [EXPERIMENTER, EXPERIMENTER]
+    session.on_reply(probe[0][1])
+    session.on_reply(probe[1][1])
+    assert session.atomic
+    return session
+
+
+def _atomic(batch_id: int, *modifications: pb.Modification) -> pb.Batch:
+    batch = _batch(batch_id, *modifications)
+    batch.atomic = True
+    return batch
+
+
+def test_a_switch_that_does_not_know_bundles_is_sent_none() -> None:
+    session = _session()
+    session.probe()
+    for _, xid in _sent(session):
+        assert session.on_error(xid, 1, 3) == []
+    assert not session.atomic
+    assert session.unmatched_errors == 0
+    session.submit(_atomic(5, _rule()))
+    assert [kind for kind, _ in _sent(session)] == [FLOW_MOD, BARRIER]
+
+
+def test_a_bundle_is_committed_when_all_of_it_was_taken() -> None:
+    session = _atomic_session()
+    session.submit(_atomic(5, _GROUP, _BARRIER, _rule()))
+    filled = _sent(session)
+    assert [kind for kind, _ in filled] == [EXPERIMENTER] * 3 + [BARRIER]
+    assert session.on_reply(filled[0][1]) == []
+    assert _sent(session) == []
+    assert session.on_reply(filled[-1][1]) == []
+    ((kind, commit),) = _sent(session)
+    assert kind == EXPERIMENTER
+    (report,) = session.on_reply(commit)
+    assert report.batch_result.status == pb.BatchResult.STATUS_DONE
+    assert session.lost() == []
+
+
+def test_a_refusal_on_the_way_into_the_bundle_discards_it() -> None:
+    session = _atomic_session()
+    session.submit(_atomic(5, _rule(1), _rule(2), _rule(3)))
+    filled = _sent(session)
+    assert session.on_error(filled[2][1], 5, 2) == []
+    session.on_reply(filled[-1][1])
+    ((_, discard),) = _sent(session)
+    (report,) = session.on_reply(discard)
+    assert report.batch_result.status == pb.BatchResult.STATUS_ROLLED_BACK
+    assert [error.index for error in report.batch_result.errors] == [1]
+
+
+def test_a_refused_commit_rolls_back_and_names_the_culprit() -> None:
+    session = _atomic_session()
+    session.submit(_atomic(5, _rule(1), _rule(2)))
+    filled = _sent(session)
+    session.on_reply(filled[-1][1])
+    ((_, commit),) = _sent(session)
+    assert session.on_error(filled[2][1], 5, 1) == []
+    (report,) = session.on_error(commit, 0xFFFF, 2313, 0x4F4E4600)
+    assert report.batch_result.status == pb.BatchResult.STATUS_ROLLED_BACK
+    assert [(error.index, error.name) for error in report.batch_result.errors] == [
+        (1, "OFPET_FLOW_MOD_FAILED/OFPFMFC_TABLE_FULL")
+    ]
+
+
+@pytest.mark.parametrize(
+    "excluded",
+    [
+        pb.Modification(add_meter=pb.Meter(meter_id=1)),
+        pb.Modification(modify_meter=pb.Meter(meter_id=1)),
+        pb.Modification(delete_meter_id=1),
+        pb.Modification(delete_group_id=1),
+    ],
+)
+def test_what_open_vswitch_cannot_bundle_goes_one_by_one(excluded: pb.Modification) -> None:
+    session = _atomic_session()
+    session.submit(_atomic(5, _rule(), excluded))
+    assert EXPERIMENTER not in [kind for kind, _ in _sent(session)]
+
+
+# --- bounds -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+def test_a_batch_that_gets_no_answer_is_given_up_and_the_next_one_goes_on(atomic: bool) -> None:
+    session = _atomic_session() if atomic else _session()
+    session.submit(_atomic(5, _rule(), _BARRIER, _rule()))
+    session.submit(_atomic(6, _rule(7)))
+    first = _sent(session)
+    assert session.expire(100.0) == []
+    assert session.expire(100.0 + BATCH_TIMEOUT_S - 0.1) == []
+    (report,) = session.expire(100.0 + BATCH_TIMEOUT_S)
+    assert (report.batch_result.batch_id, report.batch_result.status) == (5, pb.BatchResult.STATUS_LOST)
+    # Late answers belong to nobody.
+    assert session.on_reply(first[-1][1]) == []
+    second = _sent(session)
+    assert second
+    session.on_reply(second[-1][1])
+    if atomic:
+        second = _sent(session)
+        (report,) = session.on_reply(second[-1][1])
+    assert session.lost() == []
+
+
+def test_a_batch_that_goes_on_is_not_given_up() -> None:
+    session = _session()
+    session.submit(_batch(5, *(m for n in range(10) for m in (_rule(n), _BARRIER))))
+    for n in range(10):
+        sent = _sent(session)
+        assert session.expire(9.0 * n) == []
+        assert session.expire(9.0 * n + 8.0) == []
+        session.on_reply(sent[-1][1])
+    assert [kind for kind, _ in _sent(session)] == [BARRIER]
+
+
+def test_a_batch_larger_than_the_queue_is_taken_alone_but_not_behind_another() -> None:
+    session = _session()
+    session.submit(_batch(5, *[_rule()] * 200_001))
+    assert not session.overwhelmed
+    session.submit(_batch(6, _rule()))
+    assert session.overwhelmed
+    session.abandon()
+    assert not session.overwhelmed
+
+
+def test_what_was_sent_no_longer_counts_as_waiting() -> None:
+    session = _session()
+    session.submit(_batch(5, *[_rule()] * 150_000))
+    _sent(session)
+    session.submit(_batch(6, *[_rule()] * 150_000))
+    session.submit(_batch(7, _rule()))
+    assert not session.overwhelmed
+
+
+def test_packets_go_between_the_parts_of_a_bundle() -> None:
+    session = _atomic_session()
+    session.submit(_atomic(5, *(_rule(i) for i in range(10_000))))
+    before_packet = []
+    while data := session.next_bytes():
+        session.send_packet(pb.PacketOut(dpid=1, out_ports=[1], data=b"beacon"))
+        packet = session.next_bytes()
+        assert packet.endswith(b"beacon")
+        before_packet.append(len(data))
+    assert len(before_packet) > 50
+    assert max(before_packet) < 1 << 16
