@@ -34,9 +34,7 @@ class FabricAgent(SwitchEventsApp):
             self._settings.southbound, self._introduction, self._handle, self.switches.controller_lost
         )
         environment = {**os.environ, "HEDDLE_SOUTHBOUND": self._settings.southbound.text}
-        self._supervisor = Supervisor(
-            controller_command(), environment, self._give_up, lambda: self._link.connected
-        )
+        self._supervisor = Supervisor(controller_command(), environment, self._give_up, lambda: self._link.connected)
 
     def start(self) -> None:
         super().start()

@@ -12,10 +12,10 @@ from typing import Any
 
 from eventlet.green import socket
 from google.protobuf.message import DecodeError
+from heddle.southbound.framing import FrameError, FrameReader, frame
 from heddle.southbound.v1 import link_pb2
 from ryu.lib import hub
 
-from apps.framing import FrameError, FrameReader, frame
 from apps.outgoing import Outgoing
 from apps.southbound_settings import SouthboundAddress
 

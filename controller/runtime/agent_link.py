@@ -5,13 +5,14 @@ It decides when the link is over; what follows from that for switches is `southb
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import Callable
 
 import structlog
+from heddle.southbound.framing import FrameError, FrameReader, frame
 from heddle.southbound.v1 import link_pb2 as pb
 
 from controller.core.events import Event
-from controller.runtime.framing import FrameError, frame, read_frame
 from controller.runtime.reports import Reports
 from controller.runtime.wire_messages import (
     PROTOCOL_VERSION,
@@ -29,6 +30,7 @@ PING_PERIOD_S = 1.0
 # Far above any hiccup of a loaded machine, far below the minutes TCP takes to notice a dead host.
 SILENCE_LIMIT_S = 15.0
 MAX_UNSENT_BYTES = 64 * 1024 * 1024
+_RECEIVE_BYTES = 1 << 16
 # Decoding takes some 15 us a rule (100 bytes). Longer ones go to a thread, so that the loop keeps turning.
 _DECODE_INLINE_BYTES = 128 * 1024
 # A switch gives up on a controller that does not answer its echo within seconds; this is early enough to warn.
@@ -62,6 +64,8 @@ class AgentLink:
         self._writer = writer
         self._controller_id = controller_id
         self._reports = reports
+        self._frames = FrameReader()
+        self._payloads: deque[bytes] = deque()
         self._max_unsent_bytes = max_unsent_bytes
         self._loop = asyncio.get_running_loop()
         self._heard_at_s = self._loop.time()
@@ -96,13 +100,21 @@ class AgentLink:
         self._writer.transport.abort()
 
     async def _next_message(self) -> pb.AgentMessage:
-        payload = await read_frame(self._reader)
-        if payload is None:
-            raise LinkClosed(self._end_reason or "the agent closed the connection")
-        self._heard_at_s = self._loop.time()
+        while not self._payloads:
+            await self._receive()
+        payload = self._payloads.popleft()
         if len(payload) > _DECODE_INLINE_BYTES:
             return await asyncio.to_thread(read_message, payload)
         return read_message(payload)
+
+    async def _receive(self) -> None:
+        data = await self._reader.read(_RECEIVE_BYTES)
+        if not data and self._frames.pending_bytes:
+            raise FrameError(f"closed after {self._frames.pending_bytes} bytes of a frame")
+        if not data:
+            raise LinkClosed(self._end_reason or "the agent closed the connection")
+        self._heard_at_s = self._loop.time()
+        self._payloads.extend(self._frames.feed(data))
 
     async def _serve_one(
         self, message: pb.AgentMessage, ready: Callable[[str, str], None], received: Callable[[Event], None]
@@ -175,7 +187,11 @@ class AgentLink:
         transport = self._writer.transport
         if transport.is_closing():
             return
-        self._writer.write(frame(payload))
+        try:
+            self._writer.write(frame(payload))
+        except FrameError as error:
+            self._end(str(error))
+            return
         unsent = transport.get_write_buffer_size()
         if unsent > self._max_unsent_bytes:
             self._end(f"the agent does not read: {unsent} bytes wait to be sent")

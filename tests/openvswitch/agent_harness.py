@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
+from heddle.southbound.framing import FrameReader, frame
 from heddle.southbound.v1 import link_pb2
 
-from apps.framing import FrameReader, frame
 from apps.port_owner import listener
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,11 +1,11 @@
 """The parts of the southbound link that need no socket: frames, the outgoing queue, addresses."""
 
 import pytest
+from heddle.southbound.framing import MAX_FRAME_BYTES, FrameError, FrameReader, frame
 from heddle.southbound.v1 import link_pb2 as pb
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.framing import MAX_FRAME_BYTES, FrameError, FrameReader, frame
 from apps.outgoing import Outgoing
 from apps.southbound_settings import SettingsError, parse_southbound, read_settings
 
@@ -20,6 +20,13 @@ def test_frames_survive_any_chopping(payloads: list[bytes], data: st.DataObject)
         received += reader.feed(stream[:cut])
         stream = stream[cut:]
     assert received == payloads
+    assert reader.pending_bytes == 0
+
+
+def test_a_frame_cut_off_is_noticed_at_the_end() -> None:
+    reader = FrameReader()
+    assert reader.feed(frame(b"whole") + frame(b"half")[:-1]) == [b"whole"]
+    assert reader.pending_bytes == 4 + 3
 
 
 def test_a_peer_that_speaks_something_else_is_noticed() -> None:

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 DEPLOY = ROOT / "deploy"
 UV = Path(sys.executable).with_name("uv")
 DEBIAN_MININET = Path("/usr/lib/python3/dist-packages/mininet")
-IMPORTS = "import controller, apps, heddle.v1.collective_pb2_grpc, heddle.southbound.v1.link_pb2"
+IMPORTS = "import controller, apps, heddle.v1.collective_pb2_grpc, heddle.southbound.framing, heddle.southbound.v1.link_pb2"
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
-"""Frames of the southbound link: a 4-byte big-endian length, then that many bytes of protobuf.
+"""Frames on the southbound link: each message is preceded by its length, 4 bytes, big-endian (see v1/link.proto).
 
-The form is the one of proto/heddle/southbound/v1/link.proto. No sockets here.
+Written by hand beside the generated stubs, because both ends speak it: the agent and the controller. It decides what is
+a frame; what is in it is a protobuf message's business.
 """
 
 import struct
@@ -27,6 +28,11 @@ class FrameReader:
 
     def __init__(self) -> None:
         self._buffer = bytearray()
+
+    @property
+    def pending_bytes(self) -> int:
+        """How much of an unfinished frame has come; more than 0 at the end of a stream means that it was cut off."""
+        return len(self._buffer)
 
     def feed(self, data: bytes) -> list[bytes]:
         """Adds what was received and returns the payloads that are complete now. Raises FrameError."""
