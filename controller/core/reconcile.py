@@ -14,11 +14,11 @@ from controller.core.events import BatchAnswered, BatchStatus, TablesRead
 from controller.core.state import InFlight, State, SwitchState
 from controller.fabric.model import Role
 from controller.pipeline.cookies import is_ours
-from controller.pipeline.diff import ActualTables, Stage, guard_only, is_steering, stages
+from controller.pipeline.diff import ActualTables, Stage, guard_only, is_steering, opens_way, stages
 from controller.pipeline.foreign import ForeignHoldings, ForeignPolicy, describe
 from controller.pipeline.refusals import NoRoom, no_room
 from controller.pipeline.room import make_room
-from controller.pipeline.rules import Barrier, DeleteRule, Modification, SwitchTables
+from controller.pipeline.rules import Barrier, DeleteRule, Modification, Rule, SwitchTables
 
 _READ_TIMEOUT_S = 10.0
 _READ_AGAIN_S = 0.5
@@ -143,8 +143,15 @@ class Reconciler:
     ) -> Mapping[Stage, tuple[Modification, ...]]:
         """While a switch is held, drained for or waited for, every packet asks anew; nothing has changed meanwhile."""
         known = self._differences.get(dpid)
-        if known is None or known[0] is not desired or known[1] is not actual or known[2:4] != (actual.changes, at_leaf):
-            found = stages(desired, actual, lambda rule: at_leaf and is_steering(rule), self.foreign.unwanted)
+        same = known is not None and known[0] is desired and known[1] is actual
+        if known is None or not same or known[2:4] != (actual.changes, at_leaf):
+            links = self.state.view.links if at_leaf else ()
+            uplinks = {end.port_no for link in links for end in (link.a, link.b) if end.dpid == dpid}
+
+            def is_ingress(rule: Rule) -> bool:
+                return at_leaf and (is_steering(rule) or opens_way(rule, desired, actual, uplinks))
+
+            found = stages(desired, actual, is_ingress, self.foreign.unwanted)
             known = self._differences[dpid] = (desired, actual, actual.changes, at_leaf, found)
         return known[4]
 

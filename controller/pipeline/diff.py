@@ -1,14 +1,14 @@
 """From what a switch holds to what it should hold: ordered modifications, in three stages.
 
 1. PREPARE: meters and groups, a barrier, then every rule that is not an ingress decision, later tables first.
-2. SWITCH: the ingress rules that move traffic onto what was prepared.
+2. SWITCH: the ingress rules that move traffic onto what was prepared, be it a planned path or an uplink more.
 3. REMOVE: rules no longer wanted, a barrier, then groups and meters that nothing uses any more.
 
 A stage is begun only when the stage before is done on *every* switch (`core.reconcile` sees to that), so traffic
 never meets a path that is half there. Nothing is ever deleted that is not named one by one.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -19,6 +19,7 @@ from controller.pipeline.rules import (
     AddMeter,
     AddRule,
     Barrier,
+    Bundle,
     DeleteGroup,
     DeleteMeter,
     DeleteRule,
@@ -28,8 +29,10 @@ from controller.pipeline.rules import (
     Modification,
     ModifyGroup,
     ModifyMeter,
+    Output,
     Rule,
     SwitchTables,
+    ToGroup,
 )
 
 RuleKey = tuple[int, int, Match]
@@ -151,6 +154,33 @@ def _removals(
 
 def is_steering(rule: Rule) -> bool:
     return is_ours(rule.cookie) and kind_of(rule.cookie) == Kind.STEER
+
+
+def opens_way(rule: Rule, desired: SwitchTables, actual: ActualTables, uplinks: Collection[int]) -> bool:
+    """Whether a rule that spreads traffic over uplinks takes one that it has not taken so far.
+
+    What is at the far end must be prepared first. To give an uplink up needs no waiting, and must not.
+    """
+    if not is_ours(rule.cookie) or kind_of(rule.cookie) != Kind.ROUTE:
+        return False
+    ports = _ports(rule, {group.group_id: group for group in desired.groups}) & set(uplinks)
+    held = actual.rules.get(rule.key)
+    return not ports <= (_ports(held, actual.groups) if held is not None else set())
+
+
+def _ports(rule: Rule, groups: Mapping[int, Group]) -> set[int]:
+    """Every port by which the rule may send."""
+    found: set[int] = set()
+    for action in rule.actions:
+        match action:
+            case Output(port_no):
+                found.add(port_no)
+            case Bundle():
+                found.update(action.ports)
+            case ToGroup(group_id) if group_id in groups:
+                buckets = groups[group_id].buckets
+                found |= {a.port_no for bucket in buckets for a in bucket.actions if isinstance(a, Output)}
+    return found
 
 
 def guard_only(found: Mapping[Stage, tuple[Modification, ...]]) -> dict[Stage, tuple[Modification, ...]]:

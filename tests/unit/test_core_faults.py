@@ -13,9 +13,11 @@ KEY = bytes(range(32))
 SETTLE_S = 8.0
 
 
-def started(seed: int, *, with_plan: bool = True) -> ModelNetwork:
+def started(seed: int, *, with_plan: bool = True, nicira: bool = True) -> ModelNetwork:
     fabric = plan(leaves=3)
     net = ModelNetwork(fabric, Core(CoreSettings(beacon_key=KEY, plan=fabric if with_plan else None)), seed=seed)
+    for switch in net.wiring.switches.values():
+        switch.nicira = nicira
     net.announce_hosts()
     net.run_until_quiet(60, settle_s=SETTLE_S)
     net.announce_hosts()
@@ -52,3 +54,30 @@ def test_a_cable_that_failed_silently_while_its_switch_was_frozen_is_found_after
     net.later(10.0, lambda: net.thaw("spine1"))
     net.run_until_quiet(120, settle_s=SETTLE_S)
     assert check_delivery(net) == []
+
+
+@pytest.mark.parametrize("nicira", [True, False])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_repaired_cable_carries_only_once_both_its_ends_are_prepared(seed: int, nicira: bool) -> None:
+    net = started(seed, nicira=nicira)
+    cable = net.cable("leaf1", "spine1")
+    net.fail_silently(cable)
+    net.run_until_quiet(60, settle_s=SETTLE_S)
+    watch = DeliveryWatch(net)
+    net.slow_down("spine1", 20)
+    net.restore(cable)
+    net.run_until_quiet(60, settle_s=SETTLE_S)
+    assert len(net.core.state.view.links) == 6  # type: ignore[union-attr]
+    assert watch.violations == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_rebooted_spine_is_used_again_only_once_it_is_prepared(seed: int) -> None:
+    net = started(seed)
+    net.reboot("spine1", off_s=3.0)
+    # Its neighbours have noticed and gone round it; from here on nothing may be lost.
+    net.run_for(2.0)
+    watch = DeliveryWatch(net)
+    net.run_until_quiet(60, settle_s=SETTLE_S)
+    assert len(net.core.state.view.links) == 6  # type: ignore[union-attr]
+    assert watch.violations == []
