@@ -79,18 +79,19 @@ def fit(
     switches is given up on all."""
     finest = steerings(near, flows)
     out, given_up = set(left_out), defaultdict[int, set[Unit]](set)
-    while True:
+    again = True
+    while again:
+        again = False
         chosen: dict[int, list[Steering]] = {}
-        lost: dict[int, set[Unit]] = {}
-        for dpid, rules in finest.items():
-            kept = [rule for rule in rules if out.isdisjoint(rule.units)]
-            chosen[dpid] = kept
+        for dpid, rules in sorted(finest.items()):
+            chosen[dpid] = [rule for rule in rules if out.isdisjoint(rule.units)]
             if dpid in rooms:
-                chosen[dpid], lost[dpid] = _fit_one(near, dpid, kept, rooms[dpid], out, rank)
-                given_up[dpid] |= lost[dpid]
-        out |= set().union(*lost.values())
-        if not any(lost.values()):
-            return Fitted(chosen, {dpid: frozenset(units) for dpid, units in given_up.items() if units})
+                chosen[dpid], lost = _fit_one(near, dpid, chosen[dpid], rooms[dpid], out, rank)
+                given_up[dpid] |= lost
+                # Switches that come later need not make room for what this one has given up; earlier ones look again.
+                out |= lost
+                again = again or bool(lost)
+    return Fitted(chosen, {dpid: frozenset(units) for dpid, units in given_up.items() if units})
 
 
 def _fit_one(
@@ -116,7 +117,8 @@ def _fit_one(
     if room.rules is not None and len(tried) > room.rules:
         tried = by_prefix(near, dpid, tried, out)
     kept = _best_groups(tried, group_of, room.groups)
-    kept.sort(key=lambda rule: (max(map(rank, rule.units)), -len(rule.units), rule.match_order))
+    # A rule that an earlier flow needs is kept, whoever else has come to share it.
+    kept.sort(key=lambda rule: (min(map(rank, rule.units)), -len(rule.units), rule.match_order))
     kept = kept[: room.rules]
     keeps = {id(rule) for rule in kept}
     return kept, {unit for rule in tried if id(rule) not in keeps for unit in rule.units}

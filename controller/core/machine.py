@@ -110,7 +110,7 @@ class Core:
             case PortStatisticsRead():
                 if (switch := self._current(event.dpid, event.session_id)) is not None:
                     self.answers.answered(event.dpid, now_s)
-                    switch.overdue = False
+                    switch.heard_s = now_s
                 self.rates.take(event.dpid, event.counters, now_s, self.state.problem.capacity_bps)
                 return []
             case PortChanged():
@@ -159,7 +159,7 @@ class Core:
         switch.session_id, switch.peer_address = event.session_id, event.peer_address
         switch.nicira, switch.software = event.nicira, event.software
         self.reconciler.start_session(switch, now_s)
-        switch.overdue = False
+        switch.heard_s = now_s
         self.answers.start(event.dpid, now_s)
         self.state.alarms.pop(f"refused {event.dpid:x}", None)
         self.state.rooms.pop(event.dpid, None)
@@ -282,7 +282,7 @@ class Core:
         commands += self.reconciler.ask_tables(now_s)
         if capacity.retry(self.state, now_s):
             self._fabric_changed(now_s)
-        self._note_overdue(now_s)
+        self._suspect_overdue(now_s)
         silent = planning.silent_switches(self.state)
         if silent != self._silent:
             self._silent = silent
@@ -303,12 +303,12 @@ class Core:
             commands += requests.answers(self.state, self.memory.problem)
         return commands
 
-    def _note_overdue(self, now_s: float) -> None:
+    def _suspect_overdue(self, now_s: float) -> None:
         """A switch may freeze while nothing is to be changed on it: then its statistics stay out."""
         for switch in self.state.switches.values():
-            owing_s = self.answers.owing_since_s(switch.dpid)
-            if owing_s is not None and not switch.in_flight and now_s - owing_s >= self.settings.batch_timeout_s:
-                switch.overdue = True
+            asked_s = self.answers.owing_since_s(switch.dpid, switch.heard_s)
+            if asked_s is not None and now_s - asked_s >= self.settings.batch_timeout_s:
+                self.reconciler.suspect(switch, now_s)
 
     def _note_settled(self) -> list[Command]:
         """The switches hold what was decided: what that means for later, and what people should know about it."""

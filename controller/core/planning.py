@@ -87,7 +87,7 @@ def replan(state: State, background_bps: Mapping[PortRef, float], base: Mapping[
 
 def silent_switches(state: State) -> frozenset[int]:
     """Switches that are away or owe an answer: their tables go on forwarding, but cannot be changed."""
-    return frozenset(s.dpid for s in state.switches.values() if s.session_id is None or s.suspect or s.overdue)
+    return frozenset(s.dpid for s in state.switches.values() if s.session_id is None or s.suspect)
 
 
 def _where_laid(state: State, units: Iterable[Unit]) -> dict[Unit, Path]:

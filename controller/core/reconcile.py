@@ -22,6 +22,7 @@ from controller.pipeline.rules import Barrier, DeleteRule, Modification, Rule, S
 
 _READ_TIMEOUT_S = 10.0
 _READ_AGAIN_S = 0.5
+_SILENT_AGAIN_S = 2.0
 _LONGEST_BACKOFF_S = 30.0
 _NO_HOLD = float("-inf")
 
@@ -81,8 +82,10 @@ class Reconciler:
             return []
         switch.reading = None
         if event.tables is None:
-            self._read_later(switch, now_s)
+            # The wait in vain took seconds already; a frozen switch is to be found soon after it is back.
+            switch.read_due_s = now_s + _SILENT_AGAIN_S
             return []
+        switch.heard_s = now_s
         if switch.in_flight:
             # A batch was sent meanwhile: what was read is neither before nor after it.
             switch.read_due_s = now_s + _READ_AGAIN_S
@@ -170,6 +173,8 @@ class Reconciler:
         if switch is None or switch.in_flight is None or switch.in_flight.batch.batch_id != event.batch_id:
             return []
         modifications = switch.in_flight.batch.modifications
+        if event.status != BatchStatus.LOST:
+            switch.heard_s = now_s
         if switch.in_flight.moves_traffic:
             self._drained_at_s = now_s + self.drain_s
         switch.in_flight = None
@@ -205,6 +210,11 @@ class Reconciler:
             self._read_later(switch, now_s)
         names = ", ".join(sorted(set(refused.values())))
         return [Report(Severity.ERROR, f"{switch.dpid:x} refused {len(refused)} changes: {names}")]
+
+    def suspect(self, switch: SwitchState, now_s: float) -> None:
+        """A switch that nothing was asked to change has stopped answering: it is read, once it does again."""
+        if switch.ready and not switch.in_flight:
+            switch.suspect, switch.read_due_s = True, now_s
 
     def give_up_late(self, now_s: float) -> list[Command]:
         """Switches that did not answer a batch in time are suspect until they are read again."""

@@ -45,8 +45,8 @@ class SwitchState:
     rolled_back: bool = False
     # The switch did not answer a batch in time, or refused what it must take: left alone until it is read again.
     suspect: bool = False
-    # It owes an answer for longer than the batch timeout, although nothing keeps it busy.
-    overdue: bool = False
+    # When it last answered anything.
+    heard_s: float = float("-inf")
     # It held rules of ours when this controller first read it; None: not read yet.
     inherited: bool | None = None
     # Its tables may differ from what is wanted.

@@ -51,10 +51,14 @@ class Answers:
         known.owed.append(now_s)
         return True
 
-    def owing_since_s(self, dpid: int) -> float | None:
-        """When the oldest question was asked that the switch has not answered; None: it owes nothing."""
+    def owing_since_s(self, dpid: int, heard_s: float) -> float | None:
+        """When the first question after `heard_s` was asked that the switch has not answered; None: it owes nothing.
+
+        An older one may have been lost on its way, which says nothing about a switch that was heard of since.
+        """
         known = self._of.get(dpid)
-        return known.owed[0] if known is not None and known.owed else None
+        owed = known.owed if known is not None else ()
+        return next((asked_s for asked_s in owed if asked_s > heard_s), None)
 
     def answered(self, dpid: int, now_s: float) -> None:
         """The switch has answered its oldest question."""

@@ -74,7 +74,8 @@ def make_room(
     groups = _groups_first(room, changes, found.get(Stage.REMOVE, ()), actual)
     if groups:
         return groups
-    steering = [rule for rule in superfluous if is_steering(rule) and rule.table_id in short]
+    # Whichever table is short: many switches keep all of them in one memory.
+    steering = [rule for rule in superfluous if is_steering(rule)] if short else []
     if steering:
         return tuple(DeleteRule(rule) for rule in steering)
     return tuple(_exchanged(short, added, superfluous))
