@@ -14,7 +14,8 @@ pytestmark = pytest.mark.slow
 DEPLOY = ROOT / "deploy"
 UV = Path(sys.executable).with_name("uv")
 DEBIAN_MININET = Path("/usr/lib/python3/dist-packages/mininet")
-IMPORTS = "import controller, apps, heddle.v1.collective_pb2_grpc, heddle.southbound.framing, heddle.southbound.v1.link_pb2"
+STUBS = "heddle.v1.collective_pb2_grpc, heddle.southbound.v1.link_pb2"
+IMPORTS = f"import controller, apps, heddle.southbound.framing, {STUBS}"
 
 
 @pytest.fixture(scope="module")
