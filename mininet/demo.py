@@ -2,18 +2,20 @@
 
 `heddle demo` runs this. It builds the fabric in a network namespace of its own, runs the same collective under each
 strategy, cuts a link, adds background traffic, and leaves tables, pictures and JSON. Exit status: 0, 2 for something
-the user can put right.
+the user can put right, 130 after Ctrl-C, 128 and the signal's number after SIGTERM or SIGHUP.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import demo_controllers
 import demo_report
@@ -26,11 +28,13 @@ from rich.console import Console
 from roce_traffic import ideal_ring_s
 
 from controller.fabric.plan import FabricPlan
+from controller.formats.nccl_job import RankMappingError
 from controller.formats.problems import FileFormatError
 from controller.formats.topology_file import load
 
 ROOT = Path(__file__).resolve().parent.parent
 _JOB = "demo"
+_LEAVES, _HOSTS_PER_LEAF = 4, 4
 Say = Callable[[str], None]
 
 
@@ -60,10 +64,21 @@ def link_rate(plan: FabricPlan) -> int:
     return rates.pop()
 
 
+def check_shape(plan: FabricPlan) -> None:
+    """Raises LabError: background comes from two hosts of each of two leaves, to two others, beside a ring of as many."""
+    hosts = Counter(host.switch for host in plan.hosts)
+    if len(hosts) < _LEAVES or min(hosts.values()) < _HOSTS_PER_LEAF:
+        raise LabError(
+            f"the demo needs {_LEAVES} leaves with {_HOSTS_PER_LEAF} hosts each, at the least; "
+            "topologies/leafspine-4x4.yaml is such a fabric"
+        )
+
+
 def measure(options: argparse.Namespace, say: Say) -> dict[str, Any]:
     plan = load(options.topology)
     rate = link_rate(plan)
     job = job_from(options.nccl_log or default_log(), plan, options.bytes)
+    check_shape(plan)
 
     def bound_of(ring: RingJob) -> float:
         return ideal_ring_s(len(ring.hosts), ring.size_bytes, rate)
@@ -83,7 +98,6 @@ def measure(options: argparse.Namespace, say: Say) -> dict[str, Any]:
             demo_controllers.heddle(lab, options.topology, options.output) as address,
             Controller(address) as controller,
         ):
-            lab.announce_hosts()
             found_s = controller.wait_for(len(plan.links), len(plan.hosts))
             say(f"all links and hosts found {found_s:.1f} s after the last switch connected")
             _check_pings(lab)
@@ -149,17 +163,28 @@ def main(arguments: list[str]) -> int:
     def say(text: str) -> None:
         console.print(f"[dim]{time.monotonic() - started:6.1f} s[/]  {text}", highlight=False)
 
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end)
     try:
         result = measure(options, say)
-    except (LabError, FileFormatError) as error:
-        Console(stderr=True).print(f"heddle demo: {error}", style="red", highlight=False, markup=False)
+    except (LabError, FileFormatError, RankMappingError) as error:
+        errors = Console(stderr=True, soft_wrap=True)
+        for line in str(error).splitlines():
+            errors.print(f"heddle demo: {line}", style="red", highlight=False, markup=False)
         return 2
+    except KeyboardInterrupt:
+        return 130
     if options.json:
         print(json.dumps(result))
     else:
         demo_report.show(console, result)
         console.print(f"All of it: {options.output / 'result.json'}")
     return 0
+
+
+def _end(number: int, _frame: object) -> NoReturn:
+    """Leaves by way of every `finally`, so that nothing of the lab stays behind."""
+    raise SystemExit(128 + number)
 
 
 if __name__ == "__main__":

@@ -9,26 +9,28 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from demo_northbound import Controller
 from lab_fabric import FabricLab
 from lab_namespace import LabError, die_with_parent, stop_process
 
 ROOT = Path(__file__).resolve().parent.parent
 OPENFLOW = "tcp:127.0.0.1:6653"
-_CONNECT_S = 60.0
+_CONNECT_S = 180.0
 _STOP_S = 10.0
 
 
 @contextmanager
 def ryu_manager(
-    lab: FabricLab, application: str, log: Path, environment: Mapping[str, str]
+    application: str, log: Path, environment: Mapping[str, str], wait_connected: Callable[[float], object]
 ) -> Iterator[subprocess.Popen[bytes]]:
     """`ryu-manager APPLICATION` until the block ends; inside it every switch is connected.
 
-    Raises LabError, with the last lines of the log, when it ends or no switch connects.
+    `wait_connected` takes seconds and raises LabError when that was not long enough. Raises LabError, with the last
+    lines of the log, when it ends or no switch connects.
     """
     command = [str(Path(sys.executable).with_name("ryu-manager")), application]
     with open(log, "wb") as said:
@@ -37,7 +39,7 @@ def ryu_manager(
         )
         try:
             try:
-                lab.wait_connected(_CONNECT_S)
+                wait_connected(_CONNECT_S)
             except LabError as error:
                 lines = log.read_text(errors="replace").splitlines()[-8:]
                 raise LabError("\n".join([str(error), f"{application} said last ({log}):", *lines])) from error
@@ -50,7 +52,7 @@ def ryu_manager(
 def ecmp(lab: FabricLab, topology: Path, logs: Path) -> Iterator[None]:
     """Static ECMP that hashes UDP ports, and nothing else. Its rules are gone after the block."""
     environment = {"HEDDLE_TOPOLOGY": str(topology)}
-    with ryu_manager(lab, "apps/ecmp.py", logs / "ecmp.log", environment):
+    with ryu_manager("apps/ecmp.py", logs / "ecmp.log", environment, lab.wait_connected):
         yield
     for switch in lab.plan.switches:
         lab.ovs.ofctl("del-flows", switch.name)
@@ -72,5 +74,11 @@ def heddle(lab: FabricLab, topology: Path, logs: Path) -> Iterator[str]:
             "HEDDLE_STATE": f"{private}/heddle.db",
             "HEDDLE_OVSDB": f"unix:{lab.ovs.database.removeprefix('unix:')}",
         }
-        with ryu_manager(lab, "apps/fabric.py", logs / "heddle.log", environment):
+
+        def wait_connected(timeout_s: float) -> None:
+            # The controller knows at once; Open vSwitch's database says so up to five seconds later.
+            with Controller(address) as controller:
+                controller.wait_connected(len(lab.plan.switches), timeout_s)
+
+        with ryu_manager("apps/fabric.py", logs / "heddle.log", environment, wait_connected):
             yield address

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 
 # The demo starts many processes; gRPC's own handling of forks breaks its poller then (seen with grpcio 1.85).
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
@@ -20,7 +21,8 @@ class Controller:
     """A client; a context manager."""
 
     def __init__(self, address: str) -> None:
-        self._channel = grpc.insecure_channel(address)
+        # It may be asked before the controller listens; gRPC's own pauses grow to seconds.
+        self._channel = grpc.insecure_channel(address, options=(("grpc.max_reconnect_backoff_ms", 200),))
         self._collectives = collective_pb2_grpc.CollectiveServiceStub(self._channel)
         self._fabric = fabric_pb2_grpc.FabricServiceStub(self._channel)
 
@@ -30,8 +32,28 @@ class Controller:
     def __exit__(self, *_: object) -> None:
         self._channel.close()
 
+    def wait_connected(self, switches: int, timeout_s: float = 20.0) -> float:
+        """Waits until so many switches are connected; returns how long that took."""
+
+        def connected(found: fabric_pb2.GetTopologyResponse) -> tuple[bool, str]:
+            now = sum(switch.connected for switch in found.switches)
+            return now == switches, f"{now} switches connected"
+
+        return self._wait(connected, f"{switches} switches", timeout_s)
+
     def wait_for(self, links: int, hosts: int, timeout_s: float = 20.0) -> float:
         """Waits until all links and hosts are found and every switch is in sync; returns how long that took."""
+
+        def complete(found: fabric_pb2.GetTopologyResponse) -> tuple[bool, str]:
+            up = sum(link.state == "up" for link in found.links)
+            seen = f"{up} links, {len(found.hosts)} hosts, in sync: {found.in_sync}"
+            return up == links and len(found.hosts) == hosts and found.in_sync, seen
+
+        return self._wait(complete, f"{links} links and {hosts} hosts", timeout_s)
+
+    def _wait(
+        self, judge: Callable[[fabric_pb2.GetTopologyResponse], tuple[bool, str]], wanted: str, timeout_s: float
+    ) -> float:
         started = time.monotonic()
         seen = "nothing"
         while time.monotonic() - started < timeout_s:
@@ -40,12 +62,11 @@ class Controller:
             except grpc.RpcError as error:
                 seen = str(error.code())
             else:
-                up = [link for link in found.links if link.state == "up"]
-                if len(up) == links and len(found.hosts) == hosts and found.in_sync:
+                done, seen = judge(found)
+                if done:
                     return time.monotonic() - started
-                seen = f"{len(up)} links, {len(found.hosts)} hosts, in sync: {found.in_sync}"
             time.sleep(0.05)
-        raise LabError(f"wanted {links} links and {hosts} hosts within {timeout_s:.0f} s; the controller sees {seen}")
+        raise LabError(f"wanted {wanted} within {timeout_s:.0f} s; the controller sees {seen}")
 
     def announce(self, job_id: str, job: RingJob) -> collective_pb2.AnnounceCollectiveResponse:
         request = collective_pb2.Collective(

@@ -57,7 +57,7 @@ def show(console: Console, result: Mapping[str, Any]) -> None:
     fabric = result["fabric"]
     console.print(
         f"Lower bound {result['bound_s']:.2f} s: no schedule of this ring on links of "
-        f"{fabric['rate_bps'] / 1e6:g} Mb/s is quicker. Busiest moment: {result['cpu_share']:.0%} of the machine's "
+        f"{fabric['rate_bps'] / 1e6:g} Mb/s is quicker. Busiest run: {result['cpu_share']:.0%} of the machine's "
         f"processors, {result['switch_cpu_share']:.0%} of one for the switch daemon."
     )
     if result["failover"]:

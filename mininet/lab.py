@@ -29,6 +29,7 @@ from controller.formats.problems import FileFormatError
 from controller.formats.topology_file import load
 
 _OPENFLOW_PORT = 6653
+_ANNOUNCE_EVERY_S = 1.0
 _console = Console(highlight=False, soft_wrap=True)
 _errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -150,23 +151,9 @@ def _describe(lab: FabricLab) -> None:
 
 
 def _wait_for_controller(lab: FabricLab, wait_s: float) -> None:
-    """Announces the hosts when the switches are connected, also when that is later than the user wants to wait."""
-
-    def announce() -> None:
-        while True:
-            try:
-                lab.wait_connected(3600.0)
-                lab.announce_hosts()
-            except (LabError, OSError):
-                # The lab is being taken down, or nobody came for an hour.
-                if lab.closed:
-                    return
-                continue
-            connected.set()
-            return
-
+    """Returns when the switches are connected or the user has waited enough; hosts go on announcing themselves."""
     connected = threading.Event()
-    threading.Thread(target=announce, name="announce-hosts", daemon=True).start()
+    threading.Thread(target=_announce, args=(lab, connected), name="announce-hosts", daemon=True).start()
     with _console.status(f"waiting for a controller at {', '.join(lab.controllers)}"):
         connected.wait(wait_s)
     if connected.is_set():
@@ -175,6 +162,25 @@ def _wait_for_controller(lab: FabricLab, wait_s: float) -> None:
         _console.print(
             "no controller on every switch yet (`ryu-manager apps/fabric.py` starts one); the switches keep trying"
         )
+
+
+def _announce(lab: FabricLab, connected: threading.Event) -> None:
+    """The hosts announce themselves every second until the switches are known to be connected, and then once more.
+
+    Open vSwitch's database says up to five seconds late that a switch is connected: to wait for it with the first
+    announcement would keep hosts unknown for as long.
+    """
+    while not connected.is_set():
+        try:
+            lab.announce_hosts(times=1)
+            lab.wait_connected(_ANNOUNCE_EVERY_S)
+            lab.announce_hosts()
+        except (LabError, OSError):
+            # Not connected yet, or the lab is being taken down.
+            if lab.closed:
+                return
+            continue
+        connected.set()
 
 
 if __name__ == "__main__":
