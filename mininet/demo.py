@@ -65,7 +65,7 @@ def link_rate(plan: FabricPlan) -> int:
 
 
 def check_shape(plan: FabricPlan) -> None:
-    """Raises LabError: background comes from two hosts of each of two leaves, to two others, beside a ring of as many."""
+    """Raises LabError: background comes from two hosts each of two leaves, to two others, beside a ring of as many."""
     hosts = Counter(host.switch for host in plan.hosts)
     if len(hosts) < _LEAVES or min(hosts.values()) < _HOSTS_PER_LEAF:
         raise LabError(
