@@ -1,0 +1,187 @@
+"""Real Open vSwitch that is full, or whose OpenFlow session is frozen: B26, B29 and what the caller is told."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.mininet.end_to_end import Product, needs_root, product
+
+pytestmark = needs_root
+
+_LIMIT = 50
+_RELAY = Path(__file__).with_name("session_relay.py")
+_RELAY_PORT = 16_653
+_WAIT_S = 60.0
+
+
+@contextmanager
+def stubs(running: Product) -> Iterator[tuple]:  # type: ignore[type-arg]
+    import grpc
+    from heddle.v1 import collective_pb2_grpc, fabric_pb2_grpc
+
+    with grpc.insecure_channel(running.address) as channel:
+        yield collective_pb2_grpc.CollectiveServiceStub(channel), fabric_pb2_grpc.FabricServiceStub(channel)
+
+
+def alarms(fabric) -> tuple[str, ...]:  # type: ignore[no-untyped-def]
+    from heddle.v1 import fabric_pb2
+
+    return tuple(fabric.GetTopology(fabric_pb2.GetTopologyRequest(), timeout=30).alarms)
+
+
+def wait_for(condition: Callable[[], bool], what: str) -> None:
+    deadline_s = time.monotonic() + _WAIT_S
+    while not condition():
+        assert time.monotonic() < deadline_s, f"not within {_WAIT_S} s: {what}"
+        time.sleep(0.1)
+
+
+def limit_tables(running: Product) -> None:
+    """Every table of every switch refuses more than 50 rules."""
+    for switch in running.lab.plan.switches:
+        tables = ",".join(f"{table}=@limit" for table in range(4))
+        running.lab.ovs.vsctl(
+            "--id=@limit",
+            "create",
+            "Flow_Table",
+            f"flow_limit={_LIMIT}",
+            "overflow_policy=refuse",
+            "--",
+            "set",
+            "Bridge",
+            switch.name,
+            f"flow_tables={{{tables}}}",
+        )
+
+
+def steered_ports(running: Product, switch: str) -> set[int]:
+    """UDP source ports for which a switch has a steering rule."""
+    said = running.lab.ovs.ofctl("dump-flows", switch, "table=2")
+    return {int(port) for port in re.findall(r"tp_src=(\d+)", said)}
+
+
+@pytest.mark.parametrize("topology", ["leafspine-2x2.yaml", "parallel-unequal.yaml"])
+def test_a_hundred_flows_meet_tables_of_fifty(topology: str, tmp_path: Path) -> None:
+    import grpc
+    from heddle.v1 import collective_pb2
+
+    with product(topology, tmp_path) as running, stubs(running) as (collectives, fabric):
+        limit_tables(running)
+        ports = range(50_000, 50_100)
+        request = collective_pb2.Collective(
+            job_id="hundred",
+            operation=collective_pb2.OPERATION_SEND_RECV,
+            ranks=["h1_1", "h2_1"],
+            size_bytes=1_000_000,
+            queue_pairs=len(ports),
+            ports=[collective_pb2.QueuePairPorts(src_rank=0, dst_rank=1, udp_source_ports=ports)],
+        )
+        with pytest.raises(grpc.RpcError) as refused:
+            collectives.AnnounceCollective(
+                collective_pb2.AnnounceCollectiveRequest(collective=request), timeout=_WAIT_S
+            )
+        assert refused.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+        # One rule of the table leads on to routing. The other rank's one flow, of unknown port, starts at another leaf.
+        placed = _LIMIT - 1
+        assert f"no room for {100 - placed} of 101 flows: {placed + 1} placed" in refused.value.details()
+        plan = collectives.GetPlan(collective_pb2.GetPlanRequest(job_id="hundred"), timeout=30).plans[0]
+        flows = [f for f in plan.flows if f.udp_source_port]
+        planned = {f.udp_source_port: [hop.switch for hop in f.path] for f in flows if f.state == "planned"}
+        assert len(planned) == placed
+        assert {f.state for f in flows if f.udp_source_port not in planned} == {"ecmp"}
+        # No half path: a flow has its rules wherever it has a choice, or nowhere.
+        assert steered_ports(running, "leaf1") == planned.keys()
+        for switch in running.lab.plan.switches:
+            assert steered_ports(running, switch.name) <= planned.keys()
+        if topology == "parallel-unequal.yaml":
+            assert steered_ports(running, "spine1") == {port for port, path in planned.items() if "spine1" in path}
+        # With parallel links the spine may fill up first.
+        said = [re.fullmatch(r"\w+ is full: (\d+) flows use ECMP.*", alarm) for alarm in alarms(fabric)]
+        assert sum(int(alarm[1]) for alarm in said if alarm) == 100 - placed
+        assert None not in running.lab.ping_pairs(timeout_s=5.0).values()
+        running.controller.withdraw("hundred")
+        wait_for(lambda: alarms(fabric) == (), "the alarm is over")
+        assert steered_ports(running, "leaf1") == set()
+
+
+@contextmanager
+def relayed(running: Product, switch: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A switch's session through a process that can be stopped."""
+    from demo_controllers import OPENFLOW
+
+    command = [sys.executable, str(_RELAY), str(_RELAY_PORT), OPENFLOW.rpartition(":")[2]]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as relay:
+        try:
+            assert relay.stdout is not None
+            assert relay.stdout.readline() == b"listening\n"
+            target = f"tcp:127.0.0.1:{_RELAY_PORT}"
+            arguments = ["set-controller", switch, target, "--", "set", "controller", switch, "max_backoff=1000"]
+            running.lab.ovs.vsctl(*arguments)
+            lab = running.lab.plan
+            running.controller.wait_for(len(lab.links), len(lab.hosts), timeout_s=_WAIT_S)
+            yield relay
+        finally:
+            relay.kill()
+
+
+def ring(running: Product):  # type: ignore[no-untyped-def]
+    from demo_job import RingJob, crossing_order
+
+    hosts = crossing_order(running.lab.plan)
+    return RingJob(hosts, (tuple(range(len(hosts))),), 1_000_000, "test")
+
+
+def crossed(plan) -> set[str]:  # type: ignore[no-untyped-def]
+    return {hop.switch for flow in plan.flows for hop in flow.path}
+
+
+def test_flows_go_round_a_frozen_spine_which_is_used_again_when_it_returns(tmp_path: Path) -> None:
+    with (
+        product("parallel-unequal.yaml", tmp_path) as running,
+        stubs(running) as (_, fabric),
+        relayed(running, "spine1") as relay,
+    ):
+        os.kill(relay.pid, signal.SIGSTOP)
+        started_s = time.monotonic()
+        plan = running.controller.announce("ring", ring(running)).plan
+        print(f"answered after {time.monotonic() - started_s:.2f} s")
+        assert "degraded" not in plan.state
+        assert "spine1" not in crossed(plan)
+        assert any(alarm.startswith("spine1 does not answer") for alarm in alarms(fabric))
+        os.kill(relay.pid, signal.SIGCONT)
+        wait_for(lambda: alarms(fabric) == (), "spine1 answers")
+        # It is repaired, and nothing moves back.
+        found = running.lab.plan
+        running.controller.wait_for(len(found.links), len(found.hosts), timeout_s=_WAIT_S)
+        assert [f.path for f in running.controller.plan("ring").flows] == [f.path for f in plan.flows]
+        running.controller.withdraw("ring")
+        assert "spine1" in crossed(running.controller.announce("again", ring(running)).plan)
+
+
+def test_the_flows_of_a_frozen_leaf_wait_on_ecmp_and_the_caller_knows(tmp_path: Path) -> None:
+    import grpc
+
+    with (
+        product("leafspine-2x2.yaml", tmp_path) as running,
+        stubs(running) as (_, fabric),
+        relayed(running, "leaf2") as relay,
+    ):
+        # Hosts that know one another need no controller.
+        assert None not in running.lab.ping_pairs(timeout_s=5.0).values()
+        os.kill(relay.pid, signal.SIGSTOP)
+        with pytest.raises(grpc.RpcError) as refused:
+            running.controller.announce("ring", ring(running))
+        assert refused.value.code() == grpc.StatusCode.UNAVAILABLE
+        assert "leaf2 does not answer" in refused.value.details()
+        assert None not in running.lab.ping_pairs(timeout_s=5.0).values()
+        os.kill(relay.pid, signal.SIGCONT)
+        wait_for(lambda: alarms(fabric) == (), "leaf2 answers")
+        wait_for(lambda: running.controller.plan("ring").state == "placed", "the flows have their paths")
