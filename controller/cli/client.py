@@ -41,10 +41,11 @@ class Controller:
         self._fabric = fabric_pb2_grpc.FabricServiceStub(channel)
         self._address = address
 
-    def topology(self) -> "fabric_pb2.GetTopologyResponse":
+    def topology(self, *, with_plan: bool = False) -> "fabric_pb2.GetTopologyResponse":
         from heddle.v1 import fabric_pb2
 
-        answer: fabric_pb2.GetTopologyResponse = self._call(self._fabric.GetTopology, fabric_pb2.GetTopologyRequest())
+        request = fabric_pb2.GetTopologyRequest(with_plan=with_plan)
+        answer: fabric_pb2.GetTopologyResponse = self._call(self._fabric.GetTopology, request)
         return answer
 
     def announce(self, collective: "collective_pb2.Collective") -> "collective_pb2.AnnounceCollectiveResponse":

@@ -36,6 +36,8 @@ class Views(Protocol):
 
     def topology(self, core: Any, now_s: float) -> Any: ...
 
+    def cabling_plan(self, core: Any) -> Any: ...
+
     def plans(self, core: Any, job_id: str) -> Any: ...
 
     def explain_flow(self, core: Any, src: str, dst: str, udp_source_port: int, dscp: int) -> Any: ...
@@ -176,9 +178,11 @@ class FabricService(fabric_pb2_grpc.FabricServiceServicer):  # type: ignore[misc
         self._requests = requests
 
     @answers_errors
-    async def GetTopology(self, _request: fabric_pb2.GetTopologyRequest) -> fabric_pb2.GetTopologyResponse:
+    async def GetTopology(self, request: fabric_pb2.GetTopologyRequest) -> fabric_pb2.GetTopologyResponse:
         view = self._views.topology(self._engine.core, self._engine.now_s())
         topology: fabric_pb2.GetTopologyResponse = to_message(view, fabric_pb2.GetTopologyResponse)
+        if request.with_plan and (plan := self._views.cabling_plan(self._engine.core)) is not None:
+            topology.plan.CopyFrom(to_message(plan, fabric_pb2.CablingPlan))
         return topology
 
     @answers_errors

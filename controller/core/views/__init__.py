@@ -3,6 +3,7 @@
 Pure functions of the core; the dataclasses have the field names of the messages in proto/heddle/v1.
 """
 
+from controller.core.views.cabling import CablingPlanView, cabling_plan
 from controller.core.views.common import (
     EndpointView,
     HopView,
@@ -22,6 +23,7 @@ from controller.core.views.topology import HostView, LinkView, SwitchView, Topol
 from controller.core.views.trace import PacketTraceView
 
 __all__ = [
+    "CablingPlanView",
     "CandidateView",
     "DiffView",
     "DifferenceView",
@@ -43,6 +45,7 @@ __all__ = [
     "UnknownJob",
     "UnknownLink",
     "UnknownSwitch",
+    "cabling_plan",
     "certificate",
     "diff",
     "diff_of",
