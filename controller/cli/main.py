@@ -13,9 +13,11 @@ import typer
 
 from controller.cli import lab, output
 from controller.cli.announce import announce
+from controller.cli.cabling import cabling
 from controller.cli.diff import diff
 from controller.cli.errors import CommandError, ExitCode, bad_input
 from controller.cli.explain import explain_app
+from controller.cli.export import export_command
 from controller.cli.fuzz import fuzz
 from controller.cli.options import ControllerOption
 from controller.cli.plans import plan, withdraw
@@ -44,6 +46,8 @@ def _global_options(controller: ControllerOption = None) -> None:
 
 app.command(rich_help_panel=FABRIC)(run)
 app.command(rich_help_panel=FABRIC)(topology)
+app.command(rich_help_panel=FABRIC)(cabling)
+app.command("export", rich_help_panel=FABRIC)(export_command)
 app.command(rich_help_panel=FABRIC)(diff)
 app.command(rich_help_panel=FABRIC)(version)
 app.command(rich_help_panel=JOBS)(announce)

@@ -16,6 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
+from controller.cli.picture_cabling import draw_cables, draw_legend
 from controller.cli.picture_description import FabricPicture, LinkState, PictureHost, PictureLink, PictureSwitch
 from controller.cli.picture_layout import Layout, lay_out
 from controller.cli.picture_links import (
@@ -56,7 +57,8 @@ def save(picture: FabricPicture, file: Path) -> None:
 def draw(picture: FabricPicture) -> Figure:
     """The picture as a matplotlib figure. ValueError names every link or host whose switch is not described.
 
-    Artists carry group ids: "load:A>B" for each direction of a link, "down:A-B", "switch:NAME", "host:NAME".
+    Artists carry group ids: "load:A>B" for each direction of a link, "down:A-B", "cable:VERDICT:A-B", "switch:NAME",
+    "host:NAME".
     """
     _check_names(picture)
     layout = lay_out(
@@ -72,16 +74,26 @@ def draw(picture: FabricPicture) -> Figure:
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set(xlim=(0, layout.width), ylim=(0, layout.height), aspect="equal")
     axes.axis("off")
-    reach = max((abs(end[0] - start[0]) for start, end in layout.links), default=0.0) or 1.0
-    for link, ends in sorted(zip(picture.links, layout.links, strict=True), key=lambda pair: fullest_of(pair[0])):
-        draw_link(axes, link, ends, meeting_point(ends, reach))
+    if picture.cabling:
+        draw_cables(axes, picture, layout)
+    else:
+        _draw_links(axes, picture, layout)
     _draw_hosts(axes, layout)
     for switch in picture.switches:
         _draw_switch(axes, switch, layout)
-    draw_numbers(axes, picture, layout)
+    if picture.cabling:
+        draw_legend(axes, picture, layout)
+    else:
+        draw_numbers(axes, picture, layout)
+        _draw_scale(figure, layout)
     _draw_words(axes, picture, layout)
-    _draw_scale(figure, layout)
     return figure
+
+
+def _draw_links(axes: "Axes", picture: FabricPicture, layout: Layout) -> None:
+    reach = max((abs(end[0] - start[0]) for start, end in layout.links), default=0.0) or 1.0
+    for link, ends in sorted(zip(picture.links, layout.links, strict=True), key=lambda pair: fullest_of(pair[0])):
+        draw_link(axes, link, ends, meeting_point(ends, reach))
 
 
 def _check_names(picture: FabricPicture) -> None:
@@ -139,9 +151,11 @@ def _draw_words(axes: "Axes", picture: FabricPicture, layout: Layout) -> None:
     axes.text(0.3, top - 0.38, picture.title, color=INK, fontsize=size, fontweight="bold", va="center")
     axes.text(0.3, top - 0.68, subtitle, color=FAINT, fontsize=size_to_fit(subtitle, room, 9.5), va="center")
     caption = "each number and half arrow: what the switch beside it sends, as a share of the link's rate"
-    if any(link.a_to_b_label or link.b_to_a_label for link in picture.links):
+    if picture.cabling:
+        caption = "each line is one cable; the port's name stands at each end of a cable that is not right"
+    elif any(link.a_to_b_label or link.b_to_a_label for link in picture.links):
         caption = "each number and half arrow: what the switch beside it sends"
-    if layout.port_spacing < SMALLEST_SPACING_IN:
+    if layout.port_spacing < SMALLEST_SPACING_IN and not picture.cabling:
         caption = "each half arrow: what the switch beside it sends; too many links for numbers"
     axes.text(0.3, 0.2, caption, color=FAINT, fontsize=7.5, va="center")
 

@@ -33,6 +33,8 @@ class PictureLink:
     a_to_b_label: str = ""
     b_to_a_label: str = ""
     state: LinkState = LinkState.UP
+    # In a picture of cabling: what the verdict says of this cable, see `picture_cabling`.
+    verdict: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +52,5 @@ class FabricPicture:
     links: tuple[PictureLink, ...]
     hosts: tuple[PictureHost, ...] = ()
     subtitle: str = ""
+    # Show how cables were found, rather than what they carry.
+    cabling: bool = False

@@ -58,6 +58,8 @@ _FAMILIES = {
 _FAMILY_OF = {word: family for family, words in _FAMILIES.items() for word in words}
 # Families that one switch may use beside each other: equal numbers there are two ports.
 _APART = frozenset(_FAMILIES) - {"ethernet", "number", "port"}
+# What is no port for a cable of the fabric is not mistaken for one.
+_NO_FRONT_PORT = frozenset({"port-channel", "management"})
 _NAME = re.compile(r"([a-z-]*?)([ -]?)([0-9]{1,9}(?:[/-][0-9]{1,9})*)((?::[0-9]{1,9})?(?:\.[0-9]{1,9})?)")
 _REMARK = re.compile(r"\([^()]*\)$")
 _LINUX = re.compile(r"(eth|swp)([0-9]{1,9})")
@@ -101,7 +103,11 @@ def _loosely(known: PortKey) -> PortKey:
 def _may_be_same(one: PortKey, other: PortKey) -> bool:
     if not one.numbers or not other.numbers or one.rest != other.rest:
         return False
-    if one.family == other.family or {one.family, other.family} <= _APART | {"junos-et"}:
+    if (
+        one.family == other.family
+        or {one.family, other.family} & _NO_FRONT_PORT
+        or {one.family, other.family} <= _APART | {"junos-et"}
+    ):
         return False
     # A name with fewer numbers may leave out the slot: Ethernet32 and fortyGigE0/32.
     fewest = min(len(one.numbers), len(other.numbers))

@@ -66,7 +66,8 @@ def _values(line: _Line, builder: PlanBuilder) -> dict[str, str]:
         builder.problem(line.number, "another file is included here", "put that file's lines in this place")
         return {}
     values: dict[str, str] = {}
-    for word in line.text.split():
+    # Slurm takes blanks around "=", and values in quotes.
+    for word in "=".join(part.strip() for part in line.text.split("=")).split():
         found = _ASSIGNMENT.fullmatch(word)
         key = found[1].lower() if found else ""
         if found is None:
@@ -77,7 +78,7 @@ def _values(line: _Line, builder: PlanBuilder) -> dict[str, str]:
         elif key in values:
             builder.problem(line.number, f"{found[1]} is given twice", "keep one of the two")
         else:
-            values[key] = found[2]
+            values[key] = found[2].strip('"')
     return values
 
 

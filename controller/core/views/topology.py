@@ -7,6 +7,9 @@ from controller.core.machine import Core
 from controller.core.views.common import EndpointView, endpoint
 from controller.fabric.model import PortRef
 
+# Open vSwitch says this of every virtual port; where a real port says it, not knowing does no harm.
+_VIRTUAL_PORT_BPS = 10_000_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class SwitchView:
@@ -93,8 +96,10 @@ def topology(core: Core, now_s: float) -> TopologyView:
 
 
 def _speed_bps(core: Core, ref: PortRef) -> int:
-    port = core.state.view.ports.get(ref)
-    return port.speed_bps if port else 0
+    port, switch = core.state.view.ports.get(ref), core.state.view.switches.get(ref.dpid)
+    if port is None or (switch is not None and switch.nicira and port.speed_bps == _VIRTUAL_PORT_BPS):
+        return 0
+    return port.speed_bps
 
 
 def _unusable(core: Core, a: PortRef, b: PortRef, state: str) -> LinkView:

@@ -1,0 +1,72 @@
+"""Turns the controller's topology answer into what is seen and what was meant, for the cabling verdict and exports.
+
+It decides whose word on a rate counts: the ports' own, where they say one, else what the controller reckons with.
+"""
+
+from typing import TYPE_CHECKING
+
+from controller.fabric.cabling import (
+    Cable,
+    CabledSwitch,
+    CableEnd,
+    CablingPlan,
+    SeenCable,
+    SeenEnd,
+    SeenFabric,
+    SeenSwitch,
+)
+from controller.fabric.model import Role
+
+if TYPE_CHECKING:
+    from heddle.v1 import fabric_pb2
+
+_ROLES = {role.value: role for role in Role}
+
+
+def seen_fabric(topology: "fabric_pb2.GetTopologyResponse") -> SeenFabric:
+    """Switches, cables between them and to hosts, each with its state and rate."""
+    switches = tuple(SeenSwitch(s.name or f"{s.dpid:x}", _role(s.role), s.connected) for s in topology.switches)
+    cables = [_cable(link) for link in topology.links]
+    hosts: dict[str, tuple[str, ...]] = {}
+    for host in topology.hosts:
+        hosts[host.name] = (*hosts.get(host.name, ()), *host.addresses)
+        rate, source = _rate([host.speed_bps], host.capacity_bps)
+        cables.append(SeenCable(SeenEnd(host.name), _end(host.port), "up", rate, source))
+    return SeenFabric(switches, hosts, tuple(cables))
+
+
+def meant_plan(plan: "fabric_pb2.CablingPlan") -> CablingPlan:
+    """What the controller's topology file says."""
+    cables = [Cable(_planned(k.a), _planned(k.b), k.rate_bps or None) for k in plan.links]
+    cables += [Cable(CableEnd(h.name), _planned(h.port), h.rate_bps or None) for h in plan.hosts]
+    return CablingPlan(
+        plan.name,
+        "controller",
+        tuple(CabledSwitch(s.name, _role(s.role), s.dpid) for s in plan.switches),
+        tuple(dict.fromkeys(h.name for h in plan.hosts)),
+        tuple(cables),
+    )
+
+
+def _cable(link: "fabric_pb2.Link") -> SeenCable:
+    rate, source = _rate([link.a_speed_bps, link.b_speed_bps], link.capacity_bps)
+    return SeenCable(_end(link.a), _end(link.b), link.state, rate, source)
+
+
+def _rate(speeds_bps: list[int], capacity_bps: int) -> tuple[int | None, str]:
+    said = [speed for speed in speeds_bps if speed]
+    if said:
+        return min(said), "say the ports"
+    return (capacity_bps, "reckons the controller") if capacity_bps else (None, "")
+
+
+def _end(endpoint: "fabric_pb2.Endpoint") -> SeenEnd:
+    return SeenEnd(endpoint.switch or f"{endpoint.dpid:x}", endpoint.port_no, endpoint.port_name)
+
+
+def _planned(endpoint: "fabric_pb2.Endpoint") -> CableEnd:
+    return CableEnd(endpoint.switch or f"{endpoint.dpid:x}", str(endpoint.port_no))
+
+
+def _role(text: str) -> Role:
+    return _ROLES.get(text, Role.UNKNOWN)

@@ -1,0 +1,48 @@
+"""What the writers of schedulers' files share: safe names, words in YAML, and remarks on what is left out.
+
+It decides nothing about any one format.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+
+from controller.fabric.cabling import CablingPlan
+from controller.formats.yaml_lines import needs_quotes
+
+# What Slurm, Kubernetes and host-list expressions all take.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+class ExportError(Exception):
+    """`problems` are sentences with their cures."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+def check_names(plan: CablingPlan, target: str) -> None:
+    """Raises ExportError for names that would mean something else, or nothing, in a scheduler's file."""
+    named = [("switch", switch.name) for switch in plan.switches] + [("host", host) for host in plan.hosts]
+    problems = [
+        f"{kind} name {name!r} cannot be written to {target}: use letters, digits, dot, dash and underscore"
+        for kind, name in named
+        if _NAME.fullmatch(name) is None
+    ]
+    if not named:
+        problems = ["the fabric has no switches and no hosts: there is nothing to write"]
+    if problems:
+        raise ExportError(problems)
+
+
+def word(text: str) -> str:
+    """Text as a YAML scalar that every reader takes for text."""
+    return json.dumps(text) if needs_quotes(text) else text
+
+
+def left_out(plan: CablingPlan) -> Iterator[str]:
+    """One remark for each cable that cannot be used."""
+    for cable in plan.cables:
+        if not cable.usable:
+            yield f"# left out, {cable.state}: {cable.a} to {cable.b}"
