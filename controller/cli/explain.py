@@ -1,12 +1,15 @@
 """`heddle explain flow|link|job`: why something is as it is."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from controller.cli import output
 from controller.cli.client import connect
 from controller.cli.options import ControllerOption, JsonOption, address
+
+if TYPE_CHECKING:
+    from heddle.v1 import trace_pb2
 
 # More flows than fit a screen are counted instead of listed, unless asked for.
 FLOWS_SHOWN = 20
@@ -37,9 +40,19 @@ def explain_flow(
     if answer.flows:
         out.print(explained_view(answer.flows))
     else:
-        out.print(f"nothing is announced from {src} to {dst}: routing decides", markup=False)
+        out.print(_unannounced(src, dst, answer.trace), markup=False)
     out.print()
     out.print(trace_view(answer.trace))
+
+
+def _unannounced(src: str, dst: str, trace: "trace_pb2.PacketTrace") -> str:
+    """Rules of a job may cover a pair that it did not announce: acknowledgements go back along their data's path."""
+    nothing = f"nothing is announced from {src} to {dst}"
+    steering = [table.rule for switch in trace.switches for table in switch.tables if table.rule.kind == "steer"]
+    if not steering:
+        return f"{nothing}: routing decides"
+    job = f" of job {steering[0].job_id}" if steering[0].job_id else ""
+    return f"{nothing}, but a rule{job} steers it, as it does the acknowledgements of what is announced"
 
 
 @explain_app.command("link")

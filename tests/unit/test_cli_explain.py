@@ -43,6 +43,14 @@ def test_a_pair_that_nobody_announced_is_answered_with_its_trace(capsys: pytest.
     assert fake.requests[0].dscp == 48
 
 
+def test_a_pair_that_another_flows_rules_cover_is_not_said_to_be_routed(capsys: pytest.CaptureFixture[str]) -> None:
+    with serving(Fake(explained=[], trace=trace())) as fake:
+        assert invoke(["explain", "flow", "h2_1", "h1_1", "--controller", fake.address]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "nothing is announced from h2_1 to h1_1, but a rule of job llama steers it" in said
+    assert "routing decides" not in said
+
+
 def test_a_trace_shows_table_rule_owner_and_the_bucket_taken(capsys: pytest.CaptureFixture[str]) -> None:
     with serving(Fake()) as fake:
         assert invoke(["explain", "flow", "h1_1", "h2_1", "--controller", fake.address]) == 0

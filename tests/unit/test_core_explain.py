@@ -9,6 +9,7 @@ from test_core import ask, held, ring, settled
 
 from controller.core import views
 from controller.core.events import CollectiveAnnounced
+from controller.core.views.common import seconds_text
 from controller.fabric.model import PortRef
 from controller.jobs.collective import Algorithm, Collective, Operation
 from controller.placement.bounds import cuts, lower_bound_s
@@ -166,6 +167,13 @@ def test_flows_without_a_path_or_a_host_say_so() -> None:
     reasons = {(u.flow.src_host, u.flow.dst_host): u.reason for u in views.explain_job(core, "job").unplaced}
     assert any(reason == "no path from leaf2 to leaf3 is live" for reason in reasons.values())
     assert any(reason == "h11 is not attached at present" for reason in reasons.values())
+
+
+@pytest.mark.parametrize(
+    ("value_s", "text"), [(0.0129, "0.0129 s"), (12.94, "12.9 s"), (999.4, "999 s"), (1611.2, "1611 s")]
+)
+def test_seconds_are_written_as_people_write_them(value_s: float, text: str) -> None:
+    assert seconds_text(value_s) == text
 
 
 def test_an_unknown_job_is_named() -> None:

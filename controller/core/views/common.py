@@ -116,6 +116,11 @@ def port_namer(core: Core, dpid: int) -> Callable[[int], str]:
     return words
 
 
+def seconds_text(value_s: float) -> str:
+    """Three digits, and no power of ten where people would write the number: "12.9 s", "1611 s"."""
+    return f"{value_s:.3g} s" if value_s < 1000 else f"{value_s:.0f} s"
+
+
 def certificate(core: Core) -> Certificate:
     """Of everything placed at present."""
     placed = core.state.placement

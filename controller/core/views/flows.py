@@ -7,7 +7,7 @@ from controller.core.machine import Core
 from controller.core.planning import unit_id
 from controller.core.requests import unit_of
 from controller.core.state import JobState
-from controller.core.views.common import HopView, Surroundings, certificate, hops, known_hosts
+from controller.core.views.common import HopView, Surroundings, certificate, hops, known_hosts, seconds_text
 from controller.core.views.plans import PlannedFlowView, planned_flow
 from controller.core.views.trace import PacketTraceView, trace_packet
 from controller.jobs.collective import Flow
@@ -82,8 +82,7 @@ def _reason(flow: PlannedFlowView, proof: Certificate, candidates: Sequence[Cand
     if chosen is None:
         return "The placement is being renewed."
     others = [c.load_with_s for c in candidates if not c.chosen]
-    best = f"{min(others):.3g} s on the best of {len(others)} others" if others else "no other path is live"
+    best = f"{seconds_text(min(others))} on the best of {len(others)} others" if others else "no other path is live"
     optimal = "proven optimal" if proof.proven_optimal else f"at most {proof.gap:.1%} above the bound"
-    return (
-        f"Chosen by {proof.method}: its fullest link needs {chosen.load_with_s:.3g} s; {best}. The plan is {optimal}."
-    )
+    needed = seconds_text(chosen.load_with_s)
+    return f"Chosen by {proof.method}: its fullest link needs {needed}; {best}. The plan is {optimal}."

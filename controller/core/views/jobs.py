@@ -8,7 +8,7 @@ from controller.core.machine import Core
 from controller.core.requests import unit_of
 from controller.core.state import JobState, Unit
 from controller.core.views.bounds import BoundView, bound_view, cut_words, present_cuts
-from controller.core.views.common import HopView, Surroundings, UnknownJob, certificate, hops
+from controller.core.views.common import HopView, Surroundings, UnknownJob, certificate, hops, seconds_text
 from controller.core.views.plans import PlannedFlowView, planned_flow
 from controller.fabric.model import PortRef
 from controller.jobs.collective import Flow
@@ -120,14 +120,18 @@ def _sentences(core: Core, found: list[Cut]) -> tuple[str, ...]:
         return ("Nothing announced crosses the spine: there is nothing to place.",)
     full = sum(load_s * _SAME >= proof.max_load_s for load_s in placed.load_s.values())
     where = "One link direction is the fullest" if full == 1 else f"{full} link directions are the fullest"
-    said = [f"{where}: each run of everything announced needs {proof.max_load_s:.3g} s there ({proof.method})."]
+    said = [f"{where}: each run of everything announced needs {seconds_text(proof.max_load_s)} there ({proof.method})."]
     if found:
         said.append(_bound_sentence(core, found[0], proof))
     if proof.completion_bound_s > proof.lower_bound_s * _SAME:
-        said.append(f"The hosts' own links take {proof.completion_bound_s:.3g} s: no placement can make a run shorter.")
+        said.append(
+            f"The hosts' own links take {seconds_text(proof.completion_bound_s)}: no placement can make a run shorter."
+        )
     return tuple(said)
 
 
 def _bound_sentence(core: Core, cut: Cut, proof: Certificate) -> str:
     gap = "The plan reaches that" if proof.proven_optimal else f"The plan is {proof.gap:.1%} above that"
-    return f"No placement needs less than {proof.lower_bound_s:.3g} s, because of {cut_words(core, cut)}. {gap}."
+    return (
+        f"No placement needs less than {seconds_text(proof.lower_bound_s)}, because of {cut_words(core, cut)}. {gap}."
+    )
