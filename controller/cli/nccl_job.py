@@ -2,6 +2,7 @@
 log, from options. How a log is read is decided in `controller.formats.nccl`.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -32,8 +33,11 @@ def job_from_nccl_log(log: Path, hosts: str | None, flags: Mapping[str, object])
     job = job_from_log(load(log))
     for remark in job.remarks:
         output.say(f"{log}: {remark}")
+    ranks = _ranks(job, hosts)
     from_log = {
-        "ranks": _ranks(job, hosts),
+        "ranks": ranks,
+        # Several ranks of one machine stand on one host.
+        "ranks_per_host": max(Counter(ranks).values()),
         "rings": [list(ring) for ring in job.rings],
         "queue_pairs": job.queue_pairs,
     }

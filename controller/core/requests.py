@@ -1,5 +1,7 @@
 """What callers ask: announce and withdraw. Checks, changes the state, and answers when it is carried out."""
 
+from collections.abc import Sequence
+
 from controller.core.commands import Accepted, Command, Failure, Refused, Report, Severity
 from controller.core.events import CollectiveAnnounced, CollectiveWithdrawn
 from controller.core.planning import hosts_by_address
@@ -38,10 +40,28 @@ def announce(state: State, event: CollectiveAnnounced) -> tuple[bool, list[Comma
     if not others:
         sentence = f"ranks: all are on {first}; nothing would meet the fabric, so announce nothing"
         return False, [Refused(event.request_id, Failure.INVALID_ARGUMENT, (sentence,))]
+    crowded = _crowded(collective, [by_name[r].name for r in collective.ranks])
+    if crowded:
+        return False, [Refused(event.request_id, Failure.INVALID_ARGUMENT, crowded)]
     ends = tuple((by_name[rank].name, by_name[rank].addresses[0]) for rank in collective.ranks)
     _add_job(state, collective, ends)
     state.waiters.append(Waiter(event.request_id, collective.job_id, state.changes_sent))
     return True, []
+
+
+def _crowded(collective: Collective, hosts: Sequence[str]) -> tuple[str, ...]:
+    """A host listed twice is a slip, unless the caller says that servers carry several ranks. A name and an address
+    may hide one host behind two spellings, so this looks at what they mean."""
+    allowed = max(1, collective.ranks_per_host)
+    ranks_of: dict[str, list[int]] = {}
+    for rank, host in enumerate(hosts):
+        ranks_of.setdefault(host, []).append(rank)
+    return tuple(
+        f"ranks: {host} is given as ranks {', '.join(map(str, ranks[:5]))}{', ...' if len(ranks) > 5 else ''}; "
+        f"name another host, or set ranks_per_host to {len(ranks)} if it carries that many"
+        for host, ranks in ranks_of.items()
+        if len(ranks) > allowed
+    )
 
 
 def _unknown_hosts(state: State, request_id: int, unknown: list[str]) -> Refused:

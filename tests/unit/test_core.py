@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from fabrics import leaf, plan, spine
@@ -151,6 +152,8 @@ def test_every_unknown_host_is_named() -> None:
         (("h11", "h21"), -5, "size_bytes"),
         (("h11",), 10, "ranks"),
         (("h11", "h11", "h11"), 10, "ranks"),
+        (("h11", "h21", "h11"), 10, "ranks: h11 is given as ranks 0, 2"),
+        (("h11", "h21", "10.0.1.1"), 10, "ranks: h11 is given as ranks 0, 2"),
         (("h11", "10.0.1.1"), 10, "ranks"),
     ],
 )
@@ -167,13 +170,13 @@ def test_bad_values_name_their_field(ranks: tuple[str, ...], size: int, field: s
 
 def test_several_ranks_on_one_host_are_one_flow_between_two_hosts() -> None:
     core, network = settled(plan())
-    asked = Collective("job", Operation.ALL_REDUCE, Algorithm.RING, ("h11", "h12", "h21", "10.0.1.1"), 4000)
+    asked = Collective("job", Operation.ALL_REDUCE, Algorithm.RING, ("h11", "10.0.1.1", "h21", "h22"), 4000)
+    asked = replace(asked, ranks_per_host=2)
     assert isinstance(ask(network, CollectiveAnnounced(1, asked)), Accepted)
-    # Rank 3 is on rank 0's host: what it sends to rank 0 stays there.
+    # Two servers of two ranks, one with an interface for both and one with two: what stays inside is no flow.
     assert [(f.src_host, f.dst_host) for f in core.state.jobs["job"].flows] == [
-        ("h11", "h12"),
-        ("h12", "h21"),
-        ("h21", "h11"),
+        ("h11", "h21"),
+        ("h22", "h11"),
     ]
 
 
