@@ -35,6 +35,8 @@ class Role(StrEnum):
 
     LEAF = "leaf"
     SPINE = "spine"
+    # Third tier: joins the spines of different pods (super-spine).
+    CORE = "core"
     UNKNOWN = "unknown"
 
 

@@ -8,6 +8,8 @@ takes is `placement`'s to decide.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +36,8 @@ class TwoTierPaths(Mapping[Pair, tuple[Path, ...]]):
         self.ports = tuple(sorted({*uplinks, *downlinks}, key=_number))
         self.row = {leaf: row for row, leaf in enumerate(self.leaves)}
         self.index = {port: i for i, port in enumerate(self.ports)}
-        self._far_end = {**uplinks, **downlinks}
+        far_end = {**uplinks, **downlinks}
+        self._ends = [far_end[port] for port in self.ports]
         up, down = self._cables(uplinks, upward=True), self._cables(downlinks, upward=False)
         width: dict[int, int] = defaultdict(int)
         for (_, spine), cables in [*up.items(), *down.items()]:
@@ -44,6 +47,45 @@ class TwoTierPaths(Mapping[Pair, tuple[Path, ...]]):
         meetings = self._meetings(width)
         self._first, self._second = meetings[:, 0], meetings[:, 1]
         self._choices: dict[Pair, IntArray] = {}
+
+    @cached_property
+    def spine_starts(self) -> IntArray:
+        """The first channel of each spine, in the spines' order; a spine's channels lie side by side."""
+        spines = np.array([spine for spine, _ in self.channels], dtype=np.intp)
+        return np.flatnonzero(np.append(True, spines[1:] != spines[:-1])) if len(spines) else spines
+
+    @cached_property
+    def joined(self) -> npt.NDArray[np.bool_]:
+        """joined[a, b]: whether some spine joins the leaves of rows a and b, which may be the same."""
+        found: npt.NDArray[np.bool_] = self.joints > 0
+        return found
+
+    @cached_property
+    def joints(self) -> IntArray:
+        """joints[a, b]: how many spines join the leaves of rows a and b, which may be the same."""
+        if not len(self.channels):
+            return np.zeros((len(self.leaves),) * 2, dtype=np.intp)
+        up, down = (
+            np.logical_or.reduceat(table != ABSENT, self.spine_starts, axis=1).astype(np.float32)
+            for table in (self.up, self.down)
+        )
+        return (up @ down.T).astype(np.intp)
+
+    def without(self, dead: Iterable[PortRef]) -> "TwoTierPaths":
+        """The same fabric less some link directions, in a fraction of the time it takes to make one: link and channel
+        numbers stay. Ports that are no link of this fabric are passed over."""
+        alive = np.arange(len(self.ports) + 1)
+        alive[-1] = ABSENT
+        made = copy(self)
+        made._ends = self._ends.copy()
+        for port in dead:
+            if port in self.index:
+                alive[self.index[port]] = made._ends[self.index[port]] = ABSENT
+        made.up, made.down = alive[self.up], alive[self.down]
+        made._choices = {}
+        for name in ("joined", "joints"):
+            made.__dict__.pop(name, None)
+        return made
 
     def _cables(self, links: Mapping[PortRef, int], upward: bool) -> dict[Pair, list[int]]:
         """(leaf, spine) -> its links' indices, sorted."""
@@ -82,16 +124,26 @@ class TwoTierPaths(Mapping[Pair, tuple[Path, ...]]):
             found = self._choices[pair] = np.stack((up[both], down[both]), axis=1)
         return found
 
+    def joins(self, pair: Pair) -> bool:
+        """Whether the pair has a path, without making them; False for what the fabric does not know."""
+        source, destination = self.row.get(pair[0]), self.row.get(pair[1])
+        if source is None or destination is None or source == destination:
+            return False
+        return bool(self.joined[source, destination])
+
     def is_live(self, pair: Pair, path: Path) -> bool:
         """Whether `path` is one of the pair's paths, without making them."""
-        if len(path) != 2:
-            return False
-        (up, down), (source, destination) = path, pair
-        return (
-            (up.dpid, self._far_end.get(up)) == (source, down.dpid)
-            and self._far_end.get(down) == destination
-            and source != destination
-        )
+        return self.row_of(pair, path) is not None
+
+    def row_of(self, pair: Pair, path: Path) -> Pair | None:
+        """The path's row among the pair's `choices`, or None when it is none of them; without making them."""
+        if len(path) != 2 or pair[0] == pair[1]:
+            return None
+        up, down = path
+        i, j = self.index.get(up), self.index.get(down)
+        if i is None or j is None or up.dpid != pair[0]:
+            return None
+        return (i, j) if self._ends[i] == down.dpid and self._ends[j] == pair[1] else None
 
     def __getitem__(self, pair: Pair) -> tuple[Path, ...]:
         return tuple((self.ports[up], self.ports[down]) for up, down in self.choices(pair).tolist())

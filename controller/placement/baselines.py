@@ -7,7 +7,7 @@ import numpy as np
 
 from controller.fabric.paths import IntArray
 from controller.placement import place
-from controller.placement.bounds import instance_bound_s
+from controller.placement.cut_bounds import cut_bound
 from controller.placement.instance import Instance
 from controller.placement.least_loaded import least_loaded as least_loaded_links
 from controller.placement.problem import Demand, Placement, Problem
@@ -26,14 +26,14 @@ def ecmp(problem: Problem, queue_pairs: int = 1, seed: int = 0) -> Placement:
         demands = tuple(part for demand in demands for part in _parts(demand, queue_pairs))
     instance = Instance.of(replace(problem, demands=tuple(replace(d, pinned=None) for d in demands)))
     chosen = _drawn(instance, seed)
-    return place.answer(problem, instance, chosen, ECMP, instance_bound_s(instance))
+    return place.answer(problem, instance, chosen, ECMP, cut_bound(instance))
 
 
 def least_loaded(problem: Problem) -> Placement:
     """Largest first onto the least loaded path, and nothing more; pins are kept."""
     instance = Instance.of(problem)
     chosen = least_loaded_links(instance)
-    return place.answer(problem, instance, chosen, place.LEAST_LOADED, instance_bound_s(instance))
+    return place.answer(problem, instance, chosen, place.LEAST_LOADED, cut_bound(instance))
 
 
 def _parts(demand: Demand, count: int) -> list[Demand]:

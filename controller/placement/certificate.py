@@ -9,7 +9,8 @@ class Certificate:
 
     `lower_bound_s` is true for every placement of the same flows on the same fabric; `gap` is
     max_load_s / lower_bound_s - 1 (0 when nothing is to be placed). `completion_bound_s` also counts the hosts' own
-    links, so that no run of the collectives can finish sooner.
+    links, so that no run of the collectives can finish sooner. `bound` names what the lower bound rests on: "leaf
+    uplinks", "leaf pair", "packing", "linear program", ...; empty where that is not told.
     """
 
     max_load_s: float
@@ -18,3 +19,4 @@ class Certificate:
     method: str
     proven_optimal: bool
     completion_bound_s: float
+    bound: str = ""

@@ -6,15 +6,19 @@ other; then each of its links carries its fair share of flows rounded up or down
 beat. Source: König (1916) on line colouring, known from rearrangeable Clos networks.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
 from controller.fabric.paths import ABSENT, IntArray, TwoTierPaths
+from controller.placement.cut_bounds import LEAF_DOWNLINKS, LEAF_UPLINKS
 from controller.placement.edge_colouring import colour
 from controller.placement.instance import BoolArray, Instance, effective_rates_bps
 from controller.placement.kempe import settle
 from controller.placement.problem import Demand, Problem
+from controller.placement.routes import TwoTierRoutes
 
 # A channel twice as fast as the slowest counts as two, up to this many.
 _WIDEST = 8
@@ -28,6 +32,7 @@ class ExactPlacement:
     bits: float
     rate_bps: float
     lower_bound_s: float
+    bound: str
 
 
 def place_exactly(problem: Problem, demands: tuple[Demand, ...], paths: TwoTierPaths) -> ExactPlacement | None:
@@ -55,42 +60,67 @@ def place_exactly(problem: Problem, demands: tuple[Demand, ...], paths: TwoTierP
     whole = np.zeros((len(paths.leaves), channels), dtype=np.bool_)
     channel = colour_around(source, destination, whole, whole)
     bits, rate = 8.0 * size, float(rates[0])
-    busiest = int(max(np.bincount(source).max(), np.bincount(destination).max()))
+    sent, received = int(np.bincount(source).max()), int(np.bincount(destination).max())
+    busiest = max(sent, received)
     return ExactPlacement(
         links=np.stack((paths.up[source, channel], paths.down[destination, channel]), axis=1),
         bits=bits,
         rate_bps=rate,
         lower_bound_s=-(-busiest // channels) * bits / rate,
+        bound=LEAF_UPLINKS if sent >= received else LEAF_DOWNLINKS,
     )
 
 
-def colouring_start(instance: Instance) -> tuple[IntArray, BoolArray] | None:
+def colouring_start(instance: Instance, around_pins: bool = False) -> tuple[IntArray, BoolArray] | None:
     """Links for the movable demands, and which demands still lack them because their colour's link is missing.
 
-    Ignores pinned load, unequal sizes and single slow links: improvement deals with those. None where the fabric has
-    no two tiers or nothing may move.
+    Ignores unequal sizes and single slow links: improvement deals with those. Pinned demands are left out, or, with
+    `around_pins`, coloured too and brought back to where they are: new flows then fit between them where that is
+    possible, at the price of a walk for each pin. None where the fabric has no two tiers or nothing may move.
     """
-    paths, open_ = instance.routes, instance.movable.copy()
-    moving = np.flatnonzero(open_)
-    if not isinstance(paths, TwoTierPaths) or not len(moving):
+    routes, open_ = instance.routes, instance.movable.copy()
+    if not isinstance(routes, TwoTierRoutes) or not open_.any():
         return None
-    source, destination = _rows(paths, tuple(instance.demands[i] for i in moving.tolist()))
+    paths = routes.table
+    coloured = np.arange(len(open_)) if around_pins else np.flatnonzero(open_)
+    source, destination = _rows(paths, tuple(instance.demands[i] for i in coloured.tolist()))
     slots = _slots(instance, paths, source, destination)
     up, down = paths.up[:, slots], paths.down[:, slots]
-    slot = colour_around(source, destination, up == ABSENT, down == ABSENT)
+    fixed = _slots_of_pins(instance, coloured, up[source], down[destination]) if around_pins else {}
+    slot = colour_around(source, destination, up == ABSENT, down == ABSENT, fixed)
     links = np.stack((up[source, slot], down[destination, slot]), axis=1)
+    moving = open_[coloured]
+    coloured, links = coloured[moving], links[moving]
     there = (links != ABSENT).all(axis=1)
     chosen = instance.chosen.copy()
-    chosen[moving[there]] = links[there]
-    open_[moving[there]] = False
+    chosen[coloured[there]] = links[there]
+    open_[coloured[there]] = False
     return chosen, open_
 
 
-def colour_around(source: IntArray, destination: IntArray, no_up: BoolArray, no_down: BoolArray) -> IntArray:
+def _slots_of_pins(instance: Instance, demands: IntArray, up: IntArray, down: IntArray) -> dict[int, int]:
+    """Place among `demands` -> slot of those that are pinned to both links of one slot; a slot is given once."""
+    result = {}
+    for place in np.flatnonzero(~instance.movable[demands]).tolist():
+        links = instance.chosen[demands[place]]
+        both = np.flatnonzero((up[place] == links[0]) & (down[place] == links[1]))
+        if len(both):
+            result[place] = int(both[0])
+    return result
+
+
+def colour_around(
+    source: IntArray,
+    destination: IntArray,
+    no_up: BoolArray,
+    no_down: BoolArray,
+    fixed: Mapping[int, int] = MappingProxyType({}),
+) -> IntArray:
     """A slot for each flow, fairly spread at each leaf, that avoids, where it can, the slots whose link its leaf lacks.
 
     Leaves are numbered from 0; `no_up[leaf, slot]` and `no_down` say what each lacks. For a missing link a phantom
-    flow, from the leaf to itself, is brought to that very slot: then no real flow of the leaf is on it.
+    flow, from the leaf to itself, is brought to that very slot: then no real flow of the leaf is on it. Flows that are
+    `fixed` are brought to their slots likewise.
     """
     slots = no_up.shape[1]
     left, right = _split(source, slots - no_up.sum(axis=1)), _split(destination, slots - no_down.sum(axis=1))
@@ -98,7 +128,7 @@ def colour_around(source: IntArray, destination: IntArray, no_up: BoolArray, no_
     ends = np.concatenate((left.of_flow, phantoms[:, 0])), np.concatenate((right.of_flow, phantoms[:, 1]))
     leaves = np.concatenate((source, phantoms[:, 2]))
     flows = len(source)
-    wanted = {flows + i: slot for i, slot in enumerate(phantoms[:, 3].tolist())}
+    wanted = {flows + i: slot for i, slot in enumerate(phantoms[:, 3].tolist())} | dict(fixed)
     return settle(*ends, _thinned(colour(*ends, slots), leaves, slots), slots, wanted)[:flows]
 
 

@@ -6,6 +6,7 @@ Decides which demands can be placed at all and which stay where they are; the me
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -23,21 +24,37 @@ BoolArray = npt.NDArray[np.bool_]
 TOLERANCE = 1e-9
 
 
+class Candidates:
+    """By demand number, its paths as rows of link numbers, shape (paths, hops), filled up with ABSENT.
+
+    They are made when asked for: who re-plans after a failure needs those of a few flows only.
+    """
+
+    def __init__(self, routes: Routes, pairs: Sequence[Pair]) -> None:
+        self.pairs = pairs
+        self._choices = routes.choices
+
+    def __getitem__(self, number: int) -> IntArray:
+        return self._choices(self.pairs[number])
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+
 @dataclass(frozen=True, slots=True)
 class Instance:
     """`demands` have a live path and are sorted by flow_id. Row i of the other arrays belongs to demand i.
 
-    `candidates[i]` has shape (paths, hops) and holds link numbers (indices into `routes.ports`), filled up with -1.
-    `chosen[i]` is the pinned path's row, or zeros where `movable[i]`. `rates_bps` is by link number: the effective
-    rate of links on candidate paths, infinity elsewhere and in one more entry at its end, which is where -1 points. No
-    array may be changed by readers.
+    `chosen[i]` is the pinned path's row of link numbers (indices into `routes.ports`, filled up with ABSENT), or zeros
+    where `movable[i]`. `rates_bps` is by link number: the effective rate of links that may be on paths, infinity
+    elsewhere and in one more entry at its end, which is where ABSENT points. No array may be changed by readers.
     """
 
     routes: Routes
     demands: tuple[Demand, ...]
     unplaced: tuple[str, ...]
     bits: FloatArray
-    candidates: tuple[IntArray, ...]
+    candidates: Candidates
     chosen: IntArray
     movable: BoolArray
     rates_bps: FloatArray
@@ -51,26 +68,24 @@ class Instance:
     @classmethod
     def on(cls, problem: Problem, demands: tuple[Demand, ...], routes: Routes) -> "Instance":
         """The same for who has the demands `in_order` and their routes already."""
-        choices = {pair: _choices(routes, pair) for pair in {(d.src_leaf, d.dst_leaf): None for d in demands}}
-        live = tuple(d for d in demands if len(choices[d.src_leaf, d.dst_leaf]))
-        hops = max((rows.shape[1] for rows in choices.values()), default=0)
-        chosen = np.zeros((len(live), hops), dtype=np.intp)
-        movable = np.ones(len(live), dtype=np.bool_)
-        for i, demand in enumerate(live):
-            if demand.pinned is not None and routes.is_live((demand.src_leaf, demand.dst_leaf), demand.pinned):
-                movable[i] = False
-                chosen[i] = -1
-                chosen[i, : len(demand.pinned)] = [routes.index[port] for port in demand.pinned]
-        used = np.unique(np.concatenate([rows.ravel() for rows in choices.values()])) if live else chosen.ravel()
+        pairs = [(d.src_leaf, d.dst_leaf) for d in demands]
+        joined = {pair: routes.joins(pair) for pair in dict.fromkeys(pairs)}
+        live: tuple[Demand, ...] = demands
+        unplaced: tuple[str, ...] = ()
+        if not all(joined.values()):
+            live = tuple(d for d, pair in zip(demands, pairs, strict=True) if joined[pair])
+            unplaced = tuple(d.flow_id for d, pair in zip(demands, pairs, strict=True) if not joined[pair])
+            pairs = [pair for pair in pairs if joined[pair]]
+        chosen, movable = _pinned(routes, live, pairs)
         return cls(
             routes=routes,
             demands=live,
-            unplaced=tuple(d.flow_id for d in demands if not len(choices[d.src_leaf, d.dst_leaf])),
+            unplaced=unplaced,
             bits=np.array([8.0 * d.size_bytes for d in live]),
-            candidates=tuple(choices[d.src_leaf, d.dst_leaf] for d in live),
+            candidates=Candidates(routes, pairs),
             chosen=chosen,
             movable=movable,
-            rates_bps=effective_rates_bps(problem, routes.ports, used[used >= 0]),
+            rates_bps=effective_rates_bps(problem, routes.ports, routes.links([p for p, yes in joined.items() if yes])),
         )
 
     def load_s(self, chosen: IntArray) -> FloatArray:
@@ -88,14 +103,34 @@ class Instance:
         return tuple(self.routes.ports[i] for i in row if i >= 0)
 
 
+def _pinned(routes: Routes, demands: tuple[Demand, ...], pairs: Sequence[Pair]) -> tuple[IntArray, BoolArray]:
+    """The rows of pinned paths that live, and which demands may move."""
+    rows = {
+        i: row
+        for i, demand in enumerate(demands)
+        if demand.pinned is not None and (row := routes.row_of(pairs[i], demand.pinned)) is not None
+    }
+    hops = routes.choices(pairs[0]).shape[1] if pairs else 0
+    chosen = np.zeros((len(demands), hops), dtype=np.intp)
+    movable = np.ones(len(demands), dtype=np.bool_)
+    if rows:
+        numbers = list(rows)
+        chosen[numbers] = list(rows.values())
+        movable[numbers] = False
+    return chosen, movable
+
+
 def in_order(demands: Iterable[Demand]) -> tuple[Demand, ...]:
     """Sorted by flow_id, so that no answer depends on the order of asking. ValueError when an id is used twice."""
-    ordered = tuple(sorted(demands, key=lambda demand: demand.flow_id))
+    ordered = tuple(sorted(demands, key=_flow_id))
     if len({demand.flow_id for demand in ordered}) < len(ordered):
         uses = Counter(demand.flow_id for demand in ordered)
         twice = [flow_id for flow_id, count in uses.items() if count > 1]
         raise ValueError(f"flow ids used more than once: {', '.join(twice[:8])}; each demand needs its own")
     return ordered
+
+
+_flow_id = attrgetter("flow_id")
 
 
 def effective_rates_bps(problem: Problem, ports: Sequence[PortRef], used: IntArray) -> FloatArray:
@@ -110,10 +145,3 @@ def effective_rates_bps(problem: Problem, ports: Sequence[PortRef], used: IntArr
     background = [problem.background_bps.get(port, 0.0) for port in needed] if problem.background_bps else 0.0
     result[used] = effective_bps(capacity, background)
     return result
-
-
-def _choices(routes: Routes, pair: Pair) -> IntArray:
-    try:
-        return routes.choices(pair)
-    except KeyError:
-        return np.empty((0, 0), dtype=np.intp)

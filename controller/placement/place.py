@@ -4,20 +4,23 @@ Pure: no clock and no randomness, and the order of the demands makes no differen
 lives. Which flows there are, and when to ask again, is decided by `core`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from controller.fabric.model import PortRef
+from controller.fabric.model import Path, PortRef
 from controller.fabric.paths import IntArray, TwoTierPaths
-from controller.placement.bounds import instance_bound_s
 from controller.placement.certificate import Certificate
 from controller.placement.channels import ExactPlacement, colouring_start, place_exactly
+from controller.placement.cut_bounds import Bound, cut_bound
 from controller.placement.improvement import improve
 from controller.placement.instance import TOLERANCE, FloatArray, Instance, in_order
 from controller.placement.least_loaded import least_loaded
+from controller.placement.planes import plane_start
 from controller.placement.problem import Demand, Placement, Problem
-from controller.placement.routes import routes_for
+from controller.placement.proof import prove
+from controller.placement.routes import TwoTierRoutes, routes_for
 
 EDGE_COLOURING = "edge-colouring"
 LEAST_LOADED = "least-loaded"
@@ -33,33 +36,53 @@ IMPROVEMENT_STEPS = 4_000
 def place(problem: Problem, improvement_steps: int = IMPROVEMENT_STEPS) -> Placement:
     """A path for every demand that has one, and how near to optimal the whole is.
 
-    The fullest link is never fuller than the plain least-loaded heuristic leaves it. Raises ValueError for flow ids
-    used twice and for links on paths that have no capacity.
+    The fullest link is never fuller than the plain least-loaded heuristic leaves it (with priorities: as it leaves it
+    when the flows of higher priority are where they are). Raises ValueError for flow ids used twice and for links on
+    paths that have no capacity.
     """
     demands = in_order(problem.demands)
+    if len({demand.priority for demand in demands}) > 1:
+        return _by_priority(problem, demands, improvement_steps)
     routes = routes_for(problem.paths, ((d.src_leaf, d.dst_leaf) for d in demands))
-    if demands and isinstance(routes, TwoTierPaths):
-        exact = place_exactly(problem, demands, routes)
+    if demands and isinstance(routes, TwoTierRoutes):
+        exact = place_exactly(problem, demands, routes.table)
         if exact is not None:
-            return _exact_answer(problem, demands, routes, exact)
+            return _exact_answer(problem, demands, routes.table, exact)
     instance = Instance.on(problem, demands, routes)
-    bound_s = instance_bound_s(instance)
-    method, chosen = _best_found(instance, bound_s, improvement_steps)
-    return answer(problem, instance, chosen, method, bound_s)
+    bound = cut_bound(instance)
+    method, chosen = _best_found(instance, bound.seconds, improvement_steps)
+    return answer(problem, instance, chosen, method, prove(instance, chosen, bound) if instance.demands else bound)
 
 
-def answer(problem: Problem, instance: Instance, chosen: IntArray, method: str, bound_s: float) -> Placement:
+def _by_priority(problem: Problem, demands: tuple[Demand, ...], steps: int) -> Placement:
+    """Level by level, the highest first, each around what the levels above it have chosen."""
+    settled: dict[str, Path] = {}
+    for level in sorted({demand.priority for demand in demands}, reverse=True):
+        present = tuple(
+            replace(d, priority=0, pinned=settled.get(d.flow_id, d.pinned)) for d in demands if d.priority >= level
+        )
+        placement = place(replace(problem, demands=present), steps)
+        settled.update(placement.paths)
+    return placement
+
+
+def answer(problem: Problem, instance: Instance, chosen: IntArray, method: str, bound: Bound) -> Placement:
     """The placement in which demand i takes the links `chosen[i]`."""
     load = instance.load_s(chosen)
+    ports = instance.routes.ports
     return Placement(
-        paths={d.flow_id: instance.path(row) for d, row in zip(instance.demands, chosen.tolist(), strict=True)},
+        paths={d.flow_id: tuple([ports[i] for i in row if i >= 0]) for d, row in _rows(instance, chosen)},
         unplaced=instance.unplaced,
-        load_s=_load_by_port(problem, instance.routes.ports, load[:-1]),
-        certificate=certify(float(load.max()), bound_s, method),
+        load_s=_load_by_port(problem, ports, load[:-1]),
+        certificate=certify(float(load.max()), bound.seconds, method, bound.name),
     )
 
 
-def certify(max_load_s: float, lower_bound_s: float, method: str) -> Certificate:
+def _rows(instance: Instance, chosen: IntArray) -> Iterator[tuple[Demand, list[int]]]:
+    return zip(instance.demands, chosen.tolist(), strict=True)
+
+
+def certify(max_load_s: float, lower_bound_s: float, method: str, bound: str = "") -> Certificate:
     """Compares the fullest link with the bound; completion is bounded by the fabric alone until hosts are counted."""
     # Rounding may put equal sums a last digit apart, in either direction.
     bound_s = min(lower_bound_s, max_load_s) if lower_bound_s <= max_load_s * (1 + TOLERANCE) else lower_bound_s
@@ -70,25 +93,34 @@ def certify(max_load_s: float, lower_bound_s: float, method: str) -> Certificate
         method=method,
         proven_optimal=max_load_s <= bound_s * (1 + TOLERANCE),
         completion_bound_s=bound_s,
+        bound=bound,
     )
 
 
 def _best_found(instance: Instance, bound_s: float, steps: int) -> tuple[str, IntArray]:
+    """(method, links): whichever construction leaves the fullest link lowest, improved."""
     if not instance.movable.any():
         return KEPT if instance.demands else NOTHING_TO_PLACE, instance.chosen
+    enough_s = bound_s * (1 + TOLERANCE)
 
     def peak_s(chosen: IntArray) -> float:
         return float(instance.load_s(chosen).max())
 
-    start = colouring_start(instance)
+    best, method = None, LEAST_LOADED
+    start = colouring_start(instance) or plane_start(instance)
     if start is not None:
-        coloured = least_loaded(instance, *start)
-        if peak_s(coloured) <= bound_s * (1 + TOLERANCE):
-            return EDGE_COLOURING, coloured
-    method, best = LEAST_LOADED, least_loaded(instance)
-    if start is not None and peak_s(coloured) < peak_s(best) * (1 - TOLERANCE):
-        method, best = EDGE_COLOURING, coloured
+        best, method = least_loaded(instance, *start), EDGE_COLOURING
+        if peak_s(best) <= enough_s:
+            return method, best
+    plain = least_loaded(instance)
+    if best is None or peak_s(plain) <= peak_s(best) * (1 + TOLERANCE):
+        best, method = plain, LEAST_LOADED
     improved = improve(instance, best, bound_s, steps)
+    if peak_s(improved) > enough_s and not instance.movable.all():
+        around = colouring_start(instance, around_pins=True)
+        between = least_loaded(instance, *around) if around is not None else improved
+        if peak_s(between) < peak_s(improved) * (1 - TOLERANCE):
+            return EDGE_COLOURING, between
     return method + (IMPROVED if (improved != best).any() else ""), improved
 
 
@@ -102,7 +134,7 @@ def _exact_answer(
         paths={d.flow_id: (ports[u], ports[v]) for d, u, v in zip(demands, up, down, strict=True)},
         unplaced=(),
         load_s=_load_by_port(problem, ports, load_s),
-        certificate=certify(float(load_s.max()), exact.lower_bound_s, EDGE_COLOURING),
+        certificate=certify(float(load_s.max()), exact.lower_bound_s, EDGE_COLOURING, exact.bound),
     )
 
 

@@ -9,13 +9,17 @@ from controller.placement.certificate import Certificate
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """One flow that must cross from one leaf to another. `pinned` keeps it where it is while that path lives."""
+    """One flow that must cross from one leaf to another. `pinned` keeps it where it is while that path lives.
+
+    Of several priorities the higher are placed first, as if the lower did not exist; the lower then fit themselves in.
+    """
 
     flow_id: str
     src_leaf: int
     dst_leaf: int
     size_bytes: int
     pinned: Path | None = None
+    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True)

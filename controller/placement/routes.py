@@ -1,16 +1,17 @@
 """The candidate paths of each pair of leaves as arrays of link numbers, whatever form the problem gives them in.
 
-Decides nothing. Two-tier fabrics keep the structure that `fabric.paths` knows; a plain mapping that describes one is
-recognised; anything else (three tiers, arbitrary subsets) is listed path by path.
+Decides nothing. Fabrics of two and of three tiers keep the structure that `fabric` knows; a plain mapping that
+describes two tiers is recognised; anything else (arbitrary subsets) is listed path by path.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 
 from controller.fabric.model import Path, PortRef
 from controller.fabric.paths import ABSENT, IntArray, Pair, TwoTierPaths
+from controller.fabric.three_tiers import ThreeTierPaths
 
 
 class Routes(Protocol):
@@ -26,7 +27,17 @@ class Routes(Protocol):
         """Shape (paths, hops). Raises KeyError for a pair that the fabric does not know."""
         ...
 
-    def is_live(self, pair: Pair, path: Path) -> bool: ...
+    def joins(self, pair: Pair) -> bool:
+        """Whether the pair has any path; False for a pair that the fabric does not know."""
+        ...
+
+    def row_of(self, pair: Pair, path: Path) -> tuple[int, ...] | None:
+        """The path's row among the choices, or None when it is not live."""
+        ...
+
+    def links(self, pairs: Collection[Pair]) -> IntArray:
+        """Every link on a path of these pairs, once; structured fabrics may add links of the same switches."""
+        ...
 
 
 class ListedRoutes:
@@ -45,16 +56,69 @@ class ListedRoutes:
             row[: len(path)] = [self.index[port] for port in path]
         return rows
 
-    def is_live(self, pair: Pair, path: Path) -> bool:
-        return path in self._paths[pair]
+    def joins(self, pair: Pair) -> bool:
+        return bool(self._paths[pair])
+
+    def row_of(self, pair: Pair, path: Path) -> tuple[int, ...] | None:
+        if path not in self._paths[pair]:
+            return None
+        return (*(self.index[port] for port in path), *(ABSENT,) * (self._hops - len(path)))
+
+    def links(self, pairs: Collection[Pair]) -> IntArray:
+        every = [self.choices(pair).ravel() for pair in pairs]
+        found: IntArray = np.unique(np.concatenate(every)) if every else np.empty(0, dtype=np.intp)
+        live: IntArray = found[found != ABSENT]
+        return live
+
+
+class TwoTierRoutes:
+    """Routes of a two-tier fabric, whose tables `table` holds."""
+
+    def __init__(self, table: TwoTierPaths) -> None:
+        self.table = table
+        self.ports, self.index = table.ports, table.index
+        self.choices, self.joins, self.row_of = table.choices, table.joins, table.row_of
+
+    def links(self, pairs: Collection[Pair]) -> IntArray:
+        sources, destinations = _ends(self.table.row, pairs)
+        found: IntArray = np.concatenate((self.table.up[sources].ravel(), self.table.down[destinations].ravel()))
+        live: IntArray = found[found != ABSENT]
+        return live
+
+
+class ThreeTierRoutes:
+    """Routes of a three-tier fabric, whose tables `table` holds."""
+
+    def __init__(self, table: ThreeTierPaths) -> None:
+        self.table = table
+        self.ports, self.index = table.ports, table.index
+        self.choices, self.joins, self.row_of = table.choices, table.joins, table.row_of
+
+    def links(self, pairs: Collection[Pair]) -> IntArray:
+        sources, destinations = _ends(self.table.row, pairs)
+        low, high = self.table.low, self.table.high
+        tables = (low.up[sources], low.down[destinations], high.up, high.down)
+        found: IntArray = np.concatenate([table.ravel() for table in tables])
+        live: IntArray = found[found != ABSENT]
+        return live
+
+
+def _ends(row: Mapping[int, int], pairs: Collection[Pair]) -> tuple[list[int], list[int]]:
+    """Rows of the leaves that the pairs start from, and of those they end at; those unknown to the fabric left out."""
+    sides = ({pair[side] for pair in pairs} for side in (0, 1))
+    sources, destinations = (sorted(row[leaf] for leaf in side if leaf in row) for side in sides)
+    return sources, destinations
 
 
 def routes_for(paths: Mapping[Pair, tuple[Path, ...]], pairs: Iterable[Pair]) -> Routes:
     """The most structured form that says exactly what `paths` says about `pairs`."""
     if isinstance(paths, TwoTierPaths):
-        return paths
+        return TwoTierRoutes(paths)
+    if isinstance(paths, ThreeTierPaths):
+        return ThreeTierRoutes(paths)
     wanted = sorted(set(pairs))
-    return _as_two_tier(paths, wanted) or ListedRoutes(paths, wanted)
+    found = _as_two_tier(paths, wanted)
+    return TwoTierRoutes(found) if found is not None else ListedRoutes(paths, wanted)
 
 
 def _as_two_tier(paths: Mapping[Pair, tuple[Path, ...]], pairs: Sequence[Pair]) -> TwoTierPaths | None:

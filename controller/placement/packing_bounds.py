@@ -1,0 +1,65 @@
+"""What no placement can beat because flows do not divide: how many links of a leaf its flows fill, packed like bins.
+
+Source: Martello and Toth's bound L2 for bin packing (1990). Flows larger than half of what a link can carry need a link
+each; what is smaller than those leave room for beside them must fit into the rest. Decides nothing.
+"""
+
+import numpy as np
+
+from controller.fabric.paths import ABSENT, IntArray
+from controller.placement.cut_bounds import NOTHING, Bound
+from controller.placement.instance import TOLERANCE, FloatArray, Instance
+from controller.placement.routes import TwoTierRoutes
+
+PACKING = "packing"
+
+# Leaves looked at (the fullest), and halvings of the interval in which the bound lies.
+_LEAVES = 32
+_HALVINGS = 16
+
+
+def packing_bound(instance: Instance, load_s: FloatArray, low_s: float) -> Bound:
+    """The best bound above `low_s` from single leaves whose links are alike; `load_s` is a placement's, by link."""
+    routes = instance.routes
+    if not isinstance(routes, TwoTierRoutes):
+        return NOTHING
+    table, best = routes.table, low_s
+    for side, links in ((0, table.up), (1, table.down)):
+        fullest = np.where(links != ABSENT, load_s[links], 0.0).max(axis=1, initial=0.0)
+        rows = np.array([table.row[pair[side]] for pair in instance.candidates.pairs], dtype=np.intp)
+        over = np.flatnonzero(fullest > best * (1 + TOLERANCE))
+        for leaf in over[np.argsort(-fullest[over], kind="stable")][:_LEAVES].tolist():
+            best = max(best, _of_leaf(instance, rows == leaf, links[leaf], best, float(fullest[leaf])))
+    return Bound(best, PACKING) if best > low_s else NOTHING
+
+
+def _of_leaf(instance: Instance, flows: np.ndarray, links: IntArray, low_s: float, high_s: float) -> float:
+    rates = instance.rates_bps[links[links != ABSENT]]
+    if not len(rates) or rates.min() != rates.max():
+        return 0.0
+    bits = np.sort(instance.bits[flows])
+    for _ in range(_HALVINGS):
+        middle_s = (low_s + high_s) / 2
+        if bins_needed(bits, middle_s * float(rates[0])) > len(rates):
+            low_s = middle_s
+        else:
+            high_s = middle_s
+    return low_s
+
+
+def bins_needed(sizes: FloatArray, capacity: float) -> int:
+    """At least so many bins of `capacity` hold the `sizes`, which are sorted, the smallest first."""
+    if sizes[-1] > capacity:
+        return len(sizes) + 1
+    sums = np.concatenate(([0.0], np.cumsum(sizes)))
+    half = int(np.searchsorted(sizes, capacity / 2, "right"))
+    # Thresholds: what is smaller than one is left out of account; each gives a bound, the first one counts all.
+    at = np.arange(half + 1)
+    threshold = np.append(sizes[:half], capacity / 2)
+    alone = np.searchsorted(sizes, capacity - threshold, "right")
+    with_room = len(sizes) - half - (len(sizes) - np.maximum(alone, half))
+    room = with_room * capacity - (sums[np.maximum(alone, half)] - sums[half])
+    left = np.maximum(sums[half] - sums[at] - room, 0.0)
+    # Rounding must not invent a bin.
+    more = np.ceil(left / capacity - TOLERANCE)
+    return int((len(sizes) - half + more).max())
