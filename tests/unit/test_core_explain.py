@@ -124,6 +124,17 @@ def test_a_job_names_its_fullest_links_and_the_cut_that_bounds_them() -> None:
     assert found.sentences[1].endswith("The plan reaches that.")
 
 
+def test_a_bound_that_no_single_cut_explains_is_not_laid_to_one() -> None:
+    of = plan(leaves=2, spines=2)
+    core, network = settled(of)
+    ask(network, CollectiveAnnounced(1, ring(of)))
+    placed = core.state.placement
+    assert placed is not None
+    higher = replace(placed.certificate, lower_bound_s=2 * placed.certificate.lower_bound_s)
+    core.state.placement = replace(placed, certificate=higher)
+    assert "because of several cuts together" in views.explain_job(core, "job").sentences[1]
+
+
 def test_a_pair_with_few_paths_is_the_cut() -> None:
     of = plan(leaves=3, spines=2, hosts=2)
     core, network = settled(of)

@@ -132,6 +132,6 @@ def _sentences(core: Core, found: list[Cut]) -> tuple[str, ...]:
 
 def _bound_sentence(core: Core, cut: Cut, proof: Certificate) -> str:
     gap = "The plan reaches that" if proof.proven_optimal else f"The plan is {proof.gap:.1%} above that"
-    return (
-        f"No placement needs less than {seconds_text(proof.lower_bound_s)}, because of {cut_words(core, cut)}. {gap}."
-    )
+    # A bound over more than one cut has no single cause.
+    because = cut_words(core, cut) if cut.bound_s * _SAME >= proof.lower_bound_s else "several cuts together"
+    return f"No placement needs less than {seconds_text(proof.lower_bound_s)}, because of {because}. {gap}."
