@@ -18,6 +18,7 @@ _CHANGE = re.compile(r"OFPT_(FLOW_MOD|GROUP_MOD|METER_MOD) \([^)]*\) \(xid=\w+\)
 _ERROR = re.compile(r"sent \(Success\): OFPT_ERROR [^\n]*")
 # A strict delete names one rule, a plain one whatever it covers.
 _STRICT_DELETE = "DEL_STRICT"
+_SHOWN = 6
 # OFPG_ALL and OFPM_ALL, as Open vSwitch writes them.
 _ALL = ("group_id=4294967292", "group_id=all", "meter=all")
 
@@ -30,6 +31,8 @@ class Changes:
     commands: dict[str, int]
     wholesale: tuple[str, ...]
     errors: tuple[str, ...] = ()
+    # The first few messages, for whoever wonders about them.
+    first: tuple[str, ...] = ()
 
     @property
     def total(self) -> int:
@@ -52,13 +55,16 @@ class MessageRecord:
             text = log.read()
             self._position = log.tell()
         commands: Counter[str] = Counter()
-        wholesale = []
+        wholesale, first = [], []
         for found in _CHANGE.finditer(text):
             message, command, rest = found.groups()
             commands[f"{message} {command}"] += 1
+            said = " ".join(found[0].split())
+            if len(first) < _SHOWN:
+                first.append(said)
             if _is_wholesale(message, command, rest):
-                wholesale.append(" ".join(found[0].split()))
-        return Changes(dict(commands), tuple(wholesale), tuple(_ERROR.findall(text)))
+                wholesale.append(said)
+        return Changes(dict(commands), tuple(wholesale), tuple(_ERROR.findall(text)), tuple(first))
 
 
 def _is_wholesale(message: str, command: str, rest: str) -> bool:

@@ -5,6 +5,8 @@ paths are placed anew where the fabric or the jobs have changed, and the switche
 what they should hold. It never waits, never looks at a clock and never fails on what the network sends it.
 """
 
+from functools import partial
+
 from controller.core import capacity, fitting, planning, requests
 from controller.core.commands import Command, ConfigureQueues, ReadPortStatistics, Report, SendPacket, Severity
 from controller.core.comparing import Comparisons
@@ -120,7 +122,7 @@ class Core:
             case SwitchDisconnected():
                 return self._disconnected(event, now_s)
             case SwitchRefused():
-                return self._refused(event)
+                return self._refused(event, now_s)
             case CollectiveAnnounced():
                 return self._request(requests.announce(self.state, event), now_s)
             case CollectiveWithdrawn():
@@ -152,16 +154,17 @@ class Core:
         return switch if switch is not None and switch.session_id == session_id else None
 
     def _connected(self, event: SwitchConnected, now_s: float) -> list[Command]:
-        if event.dpid not in self.state.switches:
+        new = event.dpid not in self.state.switches
+        until_s = self.learning.connected(event.dpid, now_s, first_time=new)
+        if new:
             # We may be a restarted controller: what works is left alone until beacons have told what there is.
-            self.reconciler.hold(self.learning.until_s(event.dpid, now_s))
+            self.reconciler.hold(until_s)
         switch = self.state.switches.setdefault(event.dpid, SwitchState(event.dpid))
         switch.session_id, switch.peer_address = event.session_id, event.peer_address
         switch.nicira, switch.software = event.nicira, event.software
         self.reconciler.start_session(switch, now_s)
         switch.heard_s = now_s
         self.answers.start(event.dpid, now_s)
-        self.state.alarms.pop(f"refused {event.dpid:x}", None)
         self.state.rooms.pop(event.dpid, None)
         present = {port.ref for port in event.ports}
         gone = [ref for ref in self.discovery.ports if ref.dpid == event.dpid and ref not in present]
@@ -200,15 +203,12 @@ class Core:
         name = self.plan.name(event.dpid)
         return [Report(Severity.WARNING, f"{name} disconnected: {event.reason}", (("dpid", f"{event.dpid:x}"),))]
 
-    def _refused(self, event: SwitchRefused) -> list[Command]:
+    def _refused(self, event: SwitchRefused, now_s: float) -> list[Command]:
         message = (
             f"two switches use datapath id {event.dpid:x}: {event.kept_peer_address} is kept, "
             f"{event.peer_address} refused ({event.reason})"
         )
-        if self.state.alarms.get(f"refused {event.dpid:x}") == message:
-            return []
-        self.state.alarms[f"refused {event.dpid:x}"] = message
-        return [Report(Severity.ERROR, message)]
+        return self.packets.alarm(f"refused {event.dpid:x}", message, now_s)
 
     def _port_changed(self, event: PortChanged, now_s: float) -> list[Command]:
         if self._current(event.dpid, event.session_id) is None:
@@ -287,7 +287,7 @@ class Core:
         if silent != self._silent:
             self._silent = silent
             self._jobs_changed(now_s)
-        if self.reconciler.hold_is_over(now_s):
+        if self.reconciler.holding and (self.reconciler.hold_is_over(now_s) or self._everything_is_seen(now_s)):
             self._end_learning()
             self._jobs_changed(now_s)
         if self.state.replan_due_s is not None and now_s >= self.state.replan_due_s:
@@ -302,6 +302,10 @@ class Core:
         if self.state.waiters and carried_out:
             commands += requests.answers(self.state, self.memory.problem)
         return commands
+
+    def _everything_is_seen(self, now_s: float) -> bool:
+        sessions = {s.dpid for s in self.state.switches.values() if s.session_id}
+        return self.learning.is_done(now_s, partial(self.discovery.told, sessions), self.answers, sessions)
 
     def _suspect_overdue(self, now_s: float) -> None:
         """A switch may freeze while nothing is to be changed on it: then its statistics stay out."""

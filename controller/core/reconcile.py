@@ -242,6 +242,10 @@ class Reconciler:
         """Switches that an earlier run has programmed are left as they are until then; replaces an earlier word."""
         self.hold_until_s = until_s
 
+    @property
+    def holding(self) -> bool:
+        return self.hold_until_s != _NO_HOLD
+
     def hold_is_over(self, now_s: float) -> bool:
         return self.hold_until_s != _NO_HOLD and now_s >= self.hold_until_s
 

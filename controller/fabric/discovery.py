@@ -7,7 +7,7 @@ module does not decide what the links are good for, nor which switch is a leaf.
 """
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from controller.fabric.answers import Answers
@@ -67,6 +67,11 @@ class Discovery:
             if ref.dpid == dpid and state.port.up:
                 state.early_sent = 0
                 self._schedule(ref, now_s)
+
+    def told(self, dpids: Collection[int]) -> bool:
+        """Whether every port of these switches has been told to send its first beacons."""
+        ups = (state for ref, state in self.ports.items() if ref.dpid in dpids and state.port.up)
+        return all(state.early_sent >= len(_FIRST_BEACONS_S) for state in ups)
 
     def remove_port(self, ref: PortRef) -> bool:
         """True when a usable link was lost."""

@@ -6,12 +6,14 @@ import pytest
 from fabrics import leaf, plan
 
 from controller.core.commands import Accepted, Command, Failure, Refused, Remember, Report, SendBatch
-from controller.core.events import CollectiveAnnounced, CollectiveWithdrawn
+from controller.core.events import BatchAnswered, CollectiveAnnounced, CollectiveWithdrawn
 from controller.core.machine import Core
 from controller.core.settings import CoreSettings
 from controller.fabric.plan import FabricPlan
 from controller.jobs.collective import Algorithm, Collective, Operation
 from controller.pipeline.diff import is_steering
+from controller.pipeline.rules import AddGroup
+from controller.qos.classes import QosSettings, TrafficClass
 from controller.simulation.network import ModelNetwork
 from controller.simulation.walk import check_delivery
 from controller.simulation.watch import DeliveryWatch
@@ -105,6 +107,20 @@ def test_a_switch_that_comes_back_late_finds_the_others_as_they_were(with_plan: 
     assert again.state.switches[leaf(2)].session_id
 
 
+@pytest.mark.parametrize("factor", [500, 2000])
+@pytest.mark.parametrize("with_plan", [True, False])
+def test_however_slow_the_machine_is_nothing_is_decided_on_half_a_picture(with_plan: bool, factor: float) -> None:
+    """A machine with six times more work than processors lost 16,459 packets when a clock ended the learning."""
+    net = with_unusual_paths(with_plan=with_plan)
+    since_s = net.now_s
+    for name in ("leaf1", "leaf2", "spine1"):
+        net.slow_down(name, factor)
+    net.restart_controller(new_core(FABRIC if with_plan else None))
+    net.run_for(100)
+    assert net.record.modifications(since_s=since_s) == []
+    assert core_of(net).state.switches.keys() == {switch.dpid for switch in FABRIC.switches}
+
+
 def test_crash_upon_crash_forgets_nothing() -> None:
     net = with_unusual_paths()
     paths, since_s = dict(core_of(net).state.paths), net.now_s
@@ -174,7 +190,7 @@ def test_another_fabric_is_not_taken_for_the_remembered_one() -> None:
     again.stop_controller()
     again.journal = net.journal
     again.start_controller(new_core(None))
-    again.run_until_quiet(60, settle_s=14)
+    again.run_until_quiet(60, settle_s=25)
     again.announce_hosts()
     again.run_until_quiet(60)
     assert len(core_of(again).state.view.hosts) == len(other.hosts)
@@ -315,3 +331,52 @@ def test_a_remembered_job_that_makes_no_sense_any_more_is_dropped_and_named() ->
     assert net.journal.jobs == {}
     (said,) = [r for r in net.record.commands_of(Report) if "'stays'" in r.message]
     assert "size_bytes" in dict(said.fields)["problems"]
+
+
+# --- what changes while somebody is away ------------------------------------------------------------------
+
+
+def test_settings_that_change_while_a_switch_is_away_are_there_when_it_is_back() -> None:
+    """B23."""
+    net = started()
+    net.lose_session("leaf1", reconnect_after_s=40.0)
+    net.run_for(1.0)
+    other = QosSettings(control_dscps=(46,)).with_shares({TrafficClass.COLLECTIVE: 0.5, TrafficClass.BEST_EFFORT: 0.45})
+    net.stop_controller()
+    again = Core(CoreSettings(beacon_key=b"k" * 32, plan=FABRIC, qos=other))
+    net.core = again
+    for name in net.wiring.switches.keys() - {"leaf1"}:
+        net._connect_later(name, 0.5)
+    before = net.queues[leaf(1)]
+    net.run_until_quiet(120, settle_s=30)
+    assert again.state.switches[leaf(1)].session_id
+    assert net.switch("leaf1").tables() == again.state.desired[leaf(1)]
+    assert net.queues[leaf(1)] != before
+    shares = {queue.queue_id: queue.min_rate_bps / queue.max_rate_bps for queue in net.queues[leaf(1)][0].queues}
+    assert shares == {0: 0.45, 1: 0.5, 2: 0.05}
+
+
+def test_a_group_that_is_there_already_is_put_right() -> None:
+    """B25: somebody adds a group of our number between our look and our change."""
+    net = started()
+    ask(net, CollectiveAnnounced(1, STAYS))
+    wanted = min(net.switch("leaf1").tables().groups, key=lambda group: group.group_id)
+    ask(net, CollectiveWithdrawn(2, "stays"))
+    net.switch("leaf1").execute((AddGroup(replace(wanted, buckets=wanted.buckets[:1])),))
+    ask(net, CollectiveAnnounced(3, STAYS))
+    refusals = [r.name for e in net.record.events_of(BatchAnswered) for r in e.refusals]
+    assert "OFPET_GROUP_MOD_FAILED/OFPGMFC_GROUP_EXISTS" in refusals
+    net.run_for(15)
+    net.run_until_quiet(30)
+    assert isinstance(ask(net, CollectiveAnnounced(4, STAYS)), Accepted)
+    assert wanted in net.switch("leaf1").tables().groups
+    assert check_delivery(net) == []
+
+
+def test_a_restart_with_groups_in_place_is_refused_nothing() -> None:
+    """B25 as reported: a controller that adds what is there."""
+    net = with_unusual_paths()
+    net.restart_controller(new_core(FABRIC))
+    since_s = net.now_s
+    net.run_until_quiet(60)
+    assert [e for e in net.record.events_of(BatchAnswered, since_s=since_s) if e.refusals] == []
