@@ -66,3 +66,78 @@ def test_the_record_sees_what_deletes_wholesale(tmp_path: Path) -> None:
         lab.ovs.ofctl("del-meters", "leaf1")
         assert len(record.take().wholesale) == 4
         assert record.take().commands == {}
+
+
+def _steering(dump: str) -> dict[str, int]:
+    """Packets by the match of each rule in the steering table."""
+    rules = [line.split() for line in dump.splitlines() if " table=2," in line and "n_packets=" in line]
+    counted = [next(w for w in words if w.startswith("n_packets=")) for words in rules]
+    matches = [next(w for w in words if w.startswith("priority=")) for words in rules]
+    return {m: int(n.removeprefix("n_packets=").rstrip(",")) for m, n in zip(matches, counted, strict=True)}
+
+
+def test_a_job_that_ended_while_the_controller_was_dead_goes_and_the_others_are_not_touched(tmp_path: Path) -> None:
+    """B22: as if it had died between writing the withdrawal down and telling the switches."""
+    from demo_controllers import OPENFLOW
+    from demo_northbound import Controller
+    from hitless_probes import ProbeFlow, finish, running
+    from hitless_processes import processes
+    from hitless_run import Jobs
+    from lab_fabric import FabricLab
+
+    from controller.core.commands import Remember
+    from controller.core.remembered import FactKeys, Facts
+    from controller.formats.topology_file import load
+    from controller.runtime.sqlite_store import SqliteStore
+
+    topology = ROOT / "topologies" / "leafspine-2x2.yaml"
+    plan = load(topology)
+    jobs = Jobs.on(plan)
+    with (
+        FabricLab(plan, controllers=[OPENFLOW], name=f"ended-{os.getpid()}") as lab,
+        processes(lab, topology, tmp_path / "heddle.log") as control,
+    ):
+        lab.teach_neighbours()
+        with Controller(control.grpc) as controller:
+            controller.announce("stays", jobs.stays)
+            kept = _steering(lab.ovs.ofctl("dump-flows", "leaf1")).keys()
+            controller.announce("ends", jobs.mover)
+        flows = [ProbeFlow(*jobs.stays.hosts, 50_000), ProbeFlow(*jobs.mover.hosts, 50_001)]
+        with running(lab, flows, 200) as probes:
+            control.kill_controller()
+            before = _steering(lab.ovs.ofctl("dump-flows", "leaf1"))
+            assert before.keys() > kept
+            store = SqliteStore(control.environment["HEDDLE_STATE"])
+            store.write(Remember(1, Facts(), FactKeys(jobs=("ends",))))
+            store.close()
+            control.start_controller()
+            control.wait_ready()
+            results = finish(probes)
+        after = _steering(lab.ovs.ofctl("dump-flows", "leaf1"))
+        assert [(r.lost, r.duplicated) for r in results] == [(0, 0), (0, 0)]
+        assert after.keys() == kept
+        assert all(after[match] >= before[match] for match in kept)
+        assert sum(after[match] for match in kept) > sum(before[match] for match in kept)
+
+
+def test_a_spine_that_is_removed_and_made_anew_gets_its_rules_back(tmp_path: Path) -> None:
+    """B33: its bridge is deleted and added again, with other insides and the same name, ports and datapath id."""
+    from demo_job import RingJob, crossing_order
+    from demo_northbound import Controller
+    from lab_bridges import _bridge_arguments, switch_ports
+
+    from tests.mininet.end_to_end import product
+
+    with product("leafspine-2x2.yaml", tmp_path) as running:
+        lab = running.lab
+        hosts = crossing_order(lab.plan)
+        running.controller.announce("ring", RingJob(hosts, (tuple(range(len(hosts))),), 1_000_000, "test"))
+        before = running.rules()
+        (spine,) = [switch for switch in lab.plan.switches if switch.name == "spine1"]
+        lab.ovs.vsctl("del-br", "spine1")
+        lab.ovs.vsctl(*_bridge_arguments(spine, sorted(switch_ports(lab.plan)["spine1"])))
+        lab.ovs.vsctl("set-controller", "spine1", *lab.controllers)
+        lab.wait_connected()
+        with Controller(running.address) as controller:
+            controller.wait_for(len(lab.plan.links), len(hosts), timeout_s=120)
+        assert running.rules() == before
