@@ -16,6 +16,7 @@ from controller.fabric.model import PortRef
 _UNSPECIFIED = "0.0.0.0"  # noqa: S104 - an address in a packet, nothing is bound
 _ASK_AGAIN_S = 1.0
 _WAIT_FOR_ANSWER_S = 3.0
+_ALARM_S = 60.0
 
 
 @dataclass(slots=True)
@@ -30,6 +31,11 @@ class PacketHandler:
     # Unknown address -> those who asked for it and when.
     _waiting: dict[str, dict[PortRef, tuple[arp.Arp, float]]] = field(default_factory=dict)
     _reported: set[str] = field(default_factory=set)
+    # Address -> when its owner last said something, and when it was last asked whether it still has it.
+    _heard_s: dict[str, float] = field(default_factory=dict)
+    _contested_s: dict[str, float] = field(default_factory=dict)
+    # Key -> (sentence, until when it is shown), for what passes by itself.
+    passing_alarms: dict[str, tuple[str, float]] = field(default_factory=dict)
 
     def receive(self, event: PacketReceived, now_s: float) -> tuple[bool, list[Command]]:
         """(links or hosts changed, what to send)."""
@@ -54,6 +60,11 @@ class PacketHandler:
 
     def _lldp(self, data: bytes, at: PortRef, now_s: float) -> tuple[bool, list[Command]]:
         match beacon.decode(data, self.key):
+            case beacon.Beacon() as heard if self.hosts.is_host_port(at):
+                # Two hosts that relay what they hear would join their leaves by a cable that is not there.
+                self._count("beacon_at_host_port")
+                sentence = f"a beacon of {heard.sender} came out of a host at {at}: somebody relays; no link is made"
+                return False, self.alarm(f"relay {at}", sentence, now_s)
             case beacon.Beacon() as heard:
                 return self.discovery.hear(heard, at, now_s), []
             case beacon.ForeignLldp(source_mac):
@@ -72,11 +83,42 @@ class PacketHandler:
             # A host is behind its own leaf port only; anything else was let loose by someone who floods.
             self._count("arp_on_fabric_port")
             return False, []
+        contested = self._contest(message, at, now_s)
+        if contested is not None:
+            return False, contested
+        self._heard_s[message.sender_ip] = now_s
         learnt = self.hosts.learn(message.sender_ip, message.sender_mac, at)
         commands = self._answer_waiting(message.sender_ip, now_s) if learnt else []
         if message.operation == arp.REQUEST and message.sender_ip != message.target_ip:
             commands += self._request(message, at, now_s)
         return learnt, commands
+
+    def _contest(self, message: arp.Arp, at: PortRef, now_s: float) -> list[Command] | None:
+        """What to do about a claim on an address that somebody else has; None when there is nothing against it.
+
+        The present owner is asked. Only one that stays silent has moved; one that answers keeps its address.
+        """
+        address = message.sender_ip
+        owner = self.hosts.seen.get(address)
+        if owner is None or (owner.port, owner.mac) == (at, message.sender_mac) or self.hosts.belongs_at(address, at):
+            return None
+        asked_s = self._contested_s.get(address)
+        if asked_s is not None and now_s - asked_s < _ASK_AGAIN_S:
+            return []
+        if asked_s is not None and self._heard_s.get(address, asked_s) < asked_s:
+            del self._contested_s[address]
+            return None
+        self._contested_s[address] = now_s
+        self._count("address_contested")
+        sentence = f"{message.sender_mac} at {at} claims {address}, which {owner.mac} at {owner.port} has"
+        question = self._probe(address, owner.port.dpid, (owner.port.port_no,))
+        return [question, *self.alarm(f"contest {address} {at}", sentence, now_s)]
+
+    def alarm(self, key: str, sentence: str, now_s: float) -> list[Command]:
+        """Shown for a minute after it was last so; said once in that time."""
+        known = self.passing_alarms.get(key)
+        self.passing_alarms[key] = (sentence, now_s + _ALARM_S)
+        return [] if known is not None and known[1] > now_s else [Report(Severity.ERROR, sentence)]
 
     def _request(self, message: arp.Arp, at: PortRef, now_s: float) -> list[Command]:
         target = self.hosts.seen.get(message.target_ip)

@@ -26,14 +26,25 @@ class HostTable:
     # Where hosts were in an earlier run: a place to ask, not yet knowledge.
     remembered: dict[str, PortRef] = field(default_factory=dict)
     planned: dict[str, tuple[PlannedHost, PortRef]] = field(init=False)
+    _planned_ports: frozenset[PortRef] = field(init=False)
 
     def __post_init__(self) -> None:
         dpids = {s.name: s.dpid for s in self.plan.switches} if self.plan else {}
         hosts = self.plan.hosts if self.plan else ()
         self.planned = {h.ipv4: (h, PortRef(dpids[h.switch], h.port)) for h in hosts}
+        self._planned_ports = frozenset(port for _, port in self.planned.values())
+
+    def is_host_port(self, port: PortRef) -> bool:
+        """By the plan, or because a host has spoken there since the port came up."""
+        return port in self._planned_ports or any(host.port == port for host in self.seen.values())
+
+    def belongs_at(self, address: str, port: PortRef) -> bool:
+        """The plan says so; of two that claim an address, this one is right."""
+        planned = self.planned.get(address)
+        return planned is not None and planned[1] == port
 
     def learn(self, address: str, mac: str, port: PortRef) -> bool:
-        """True when this tells something new. A host that shows up elsewhere has moved."""
+        """True when this tells something new. Whether a claim on somebody's address is believed is `core.packets`'s."""
         ip = ipaddress.IPv4Address(address)
         if ip.is_unspecified or ip.is_multicast or ip.is_loopback or int(ip) == 0xFFFFFFFF:
             return False

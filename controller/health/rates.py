@@ -25,6 +25,9 @@ JITTER_SHARE = 0.25
 SMOOTHING_S = 5.0
 BACKGROUND_HALF_LIFE_S = 60.0
 
+# Statistics are read once a second.
+_SHORTEST_INTERVAL_S = 0.2
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:
@@ -101,6 +104,9 @@ class RateTracker:
             port = self._ports.get(ref)
             if port is None:
                 self._ports[ref] = _Port(sample)
+                continue
+            if now_s - port.sample.at_s < _SHORTEST_INTERVAL_S:
+                # Two readings at once, as after a reconnect, tell more of the moment than of the rate.
                 continue
             previous, port.sample = port.sample, sample
             port.rate_bps = rate_bps(previous, sample, line_rate_bps.get(ref, 0) if line_rate_bps else 0)

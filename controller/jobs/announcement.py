@@ -18,6 +18,8 @@ MAX_RANKS_PER_HOST = 1_024
 MAX_PRIORITY = 7
 # Beyond a million connections neither switches nor this process have room; a mistake is far likelier than a job.
 MAX_CONNECTIONS = 1 << 20
+# Every port is a rule; more than this many keep switches and controller busy for seconds at a time.
+MAX_LISTED_PORTS = 1 << 14
 
 _WHOLE_POWERS = (Operation.ALL_GATHER, Operation.REDUCE_SCATTER)
 
@@ -128,6 +130,12 @@ def _ports(collective: Collective, neighbours: frozenset[tuple[int, int]] | None
     yield from found[:_NAMED]
     if len(found) > _NAMED:
         yield f"ports: {len(found) - _NAMED} more problems of these kinds"
+    listed = sum(len(entry.udp_source_ports) for entry in collective.ports)
+    if listed > MAX_LISTED_PORTS:
+        yield (
+            f"ports: {listed:,} udp_source_ports in all, each a rule of its own; {MAX_LISTED_PORTS:,} at most: "
+            "leave them out, and each connection is steered as a whole"
+        )
 
 
 def _port_faults(

@@ -9,10 +9,11 @@ from fabrics import leaf, plan, spine
 
 from controller.core import views
 from controller.core.commands import Accepted, Failure, ReadTables, Refused, Report, SendBatch
-from controller.core.events import CollectiveAnnounced, CollectiveWithdrawn, Event, SwitchRefused
+from controller.core.events import CollectiveAnnounced, CollectiveWithdrawn, Event, PacketReceived, SwitchRefused
 from controller.core.machine import Core
 from controller.core.settings import CoreSettings
-from controller.fabric.model import Role
+from controller.fabric import arp, beacon
+from controller.fabric.model import PortRef, Role
 from controller.fabric.plan import FabricPlan
 from controller.jobs.collective import Algorithm, Collective, Operation, QueuePairPorts
 from controller.pipeline.diff import ActualTables
@@ -348,3 +349,66 @@ def test_a_planned_link_that_is_cut_is_shown_as_down() -> None:
     down = [(link.a.switch, link.b.switch) for link in shown.links if link.state == "down"]
     assert down == [("leaf1", "spine2")]
     assert len(shown.links) == len(of.links)
+
+
+def claim(network: ModelNetwork, switch: str, port: int, mac: str, address: str) -> None:
+    """An unasked ARP reply, as a host sends it that wants to be taken for another."""
+    frame = arp.encode(arp.Arp(arp.REPLY, mac, address, arp.BROADCAST, address), arp.BROADCAST)
+    dpid = network.switch(switch).dpid
+    session = network.session(switch)
+    assert session is not None
+    network.inject(PacketReceived(dpid, session.session_id, port, frame))
+
+
+@pytest.mark.parametrize("with_plan", [True, False])
+def test_an_address_is_not_taken_from_a_host_that_still_answers(with_plan: bool) -> None:
+    of = plan()
+    core = core_for(of if with_plan else None)
+    network = ModelNetwork(of, core, seed=1)
+    network.run_until_quiet(30)
+    network.announce_hosts()
+    network.run_until_quiet(30)
+    before = core.hosts.seen["10.0.2.1"]
+    for _ in range(5):
+        claim(network, "leaf1", 3, "02:00:00:00:01:01", "10.0.2.1")
+        network.run_for(1.5)
+    assert core.hosts.seen["10.0.2.1"] == before
+    assert any("claims 10.0.2.1" in alarm for alarm in views.topology(core, network.now_s).alarms)
+    assert check_delivery(network) == []
+    network.run_for(70)
+    assert views.topology(core, network.now_s).alarms == ()
+
+
+def test_a_host_that_left_without_a_word_may_come_back_elsewhere() -> None:
+    of = plan()
+    core = core_for(None)
+    network = ModelNetwork(of, core, seed=1)
+    network.run_until_quiet(30)
+    network.announce_hosts()
+    network.run_until_quiet(30)
+    network.fail_silently(network.cable("leaf2", "h21"))
+    for _ in range(3):
+        claim(network, "leaf1", 3, "02:00:00:00:02:01", "10.0.2.1")
+        network.run_for(1.5)
+    assert core.hosts.seen["10.0.2.1"].port == PortRef(leaf(1), 3)
+
+
+@pytest.mark.parametrize("with_plan", [True, False])
+def test_hosts_that_relay_beacons_make_no_link(with_plan: bool) -> None:
+    of = plan()
+    core = core_for(of if with_plan else None)
+    network = ModelNetwork(of, core, seed=1)
+    network.run_until_quiet(30)
+    network.announce_hosts()
+    network.run_until_quiet(30)
+    ends = (PortRef(leaf(1), 4), PortRef(leaf(2), 4))
+    for sender, receiver in (ends, ends[::-1]):
+        frame = beacon.encode(beacon.Beacon(sender, 99), "02:01:00:00:00:01", b"k" * 32)
+        session = network.session(network.wiring.by_dpid[receiver.dpid].name)
+        assert session is not None
+        network.inject(PacketReceived(receiver.dpid, session.session_id, receiver.port_no, frame))
+    network.run_for(1.0)
+    shown = views.topology(core, network.now_s)
+    assert len(shown.links) == len(of.links)
+    assert any("relays" in alarm for alarm in shown.alarms)
+    assert check_delivery(network) == []

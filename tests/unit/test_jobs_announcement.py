@@ -141,3 +141,10 @@ def test_long_lists_of_faults_are_cut_and_counted() -> None:
     assert found[-1] == "rings: 12 more are not permutations of the ranks"
     found = problems(replace(GOOD, ports=tuple(QueuePairPorts(0, 9, (i,)) for i in range(1, 21))))
     assert found[-1] == "ports: 13 more problems of these kinds"
+
+
+def test_listed_ports_are_bounded_in_all_not_only_for_each_pair() -> None:
+    names = tuple(f"h{n}" for n in range(16))
+    ports = tuple(QueuePairPorts(a, b, tuple(range(1, 301))) for a in range(16) for b in range(16) if a != b)
+    asked = Collective("job", Operation.ALL_TO_ALL, Algorithm.DIRECT, names, 1000, ports=ports)
+    assert any(problem.startswith("ports: 72,000 udp_source_ports in all") for problem in problems(asked))

@@ -91,7 +91,8 @@ def topology(core: Core, now_s: float) -> TopologyView:
         for h in view.hosts
     )
     in_sync = bool(switches) and all(s.in_sync for s in switches)
-    alarms = (*core.state.alarms.values(), *core.state.view_problems)
+    passing = [sentence for sentence, until_s in core.packets.passing_alarms.values() if until_s > now_s]
+    alarms = (*core.state.alarms.values(), *passing, *core.state.view_problems)
     return TopologyView(switches, tuple(links), hosts, alarms, core.revision, in_sync)
 
 
