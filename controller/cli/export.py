@@ -13,7 +13,7 @@ from controller.cli.cabling import PlanOption
 from controller.cli.client import connect
 from controller.cli.errors import CommandError, bad_input
 from controller.cli.options import ControllerOption, JsonOption, address
-from controller.formats.export import ExportError, Target, export
+from controller.formats.targets import Target
 
 
 def export_command(
@@ -33,6 +33,7 @@ def export_command(
     from controller.cli.fabric_seen import seen_fabric
     from controller.fabric.cabling import of_seen
     from controller.formats import plan_files
+    from controller.formats.export import ExportError, export
 
     if plan is not None:
         meant = plan_files.load(plan)

@@ -5,19 +5,11 @@ remark, so that nobody wonders. Each format's own form is in its module.
 """
 
 from collections.abc import Callable, Iterable
-from enum import StrEnum
 
 from controller.fabric.cabling import CablingPlan
 from controller.formats import write_kubernetes, write_ptm, write_slurm, write_topograph
+from controller.formats.targets import Target
 from controller.formats.writing import ExportError
-
-
-class Target(StrEnum):
-    SLURM_CONF = "slurm-conf"
-    SLURM_YAML = "slurm-yaml"
-    TOPOGRAPH = "topograph"
-    KUEUE = "kueue"
-    PTM = "ptm"
 
 
 _WRITERS: dict[Target, Callable[[CablingPlan], Iterable[str]]] = {

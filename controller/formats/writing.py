@@ -30,8 +30,8 @@ def check_names(plan: CablingPlan, target: str) -> None:
         for kind, name in named
         if _NAME.fullmatch(name) is None
     ]
-    if not named:
-        problems = ["the fabric has no switches and no hosts: there is nothing to write"]
+    if not plan.switches:
+        problems.append("the fabric has no switches: there is nothing to write")
     if problems:
         raise ExportError(problems)
 
