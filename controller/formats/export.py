@@ -11,7 +11,6 @@ from controller.formats import write_kubernetes, write_ptm, write_slurm, write_t
 from controller.formats.targets import Target
 from controller.formats.writing import ExportError
 
-
 _WRITERS: dict[Target, Callable[[CablingPlan], Iterable[str]]] = {
     Target.SLURM_CONF: write_slurm.conf_lines,
     Target.SLURM_YAML: write_slurm.yaml_lines,
