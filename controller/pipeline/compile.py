@@ -102,8 +102,10 @@ def _guard_rules() -> list[Rule]:
     return [
         checked(Rule(GUARD.table_id, 1000, match(eth_type=_LLDP), ours, punt)),
         checked(Rule(GUARD.table_id, 900, answers_to_us, ours, punt, meter_id=_PUNT_METER)),
-        checked(Rule(GUARD.table_id, 900, questions_to_all, ours, punt, meter_id=_PUNT_METER)),
-        # Hosts confirm a neighbour they know by unicast: that must work while no controller does.
+        # The controller learns from every question; the one who is asked gets it as well (and nobody else), so that
+        # hosts find one another while no controller answers.
+        checked(Rule(GUARD.table_id, 900, questions_to_all, ours, punt, ROUTE.table_id, _PUNT_METER)),
+        # A neighbour that is known is confirmed by unicast.
         checked(Rule(GUARD.table_id, 850, match(eth_type=_ARP), ours, goto_table=ROUTE.table_id)),
         checked(Rule(GUARD.table_id, 800, link_local, ours)),
         checked(Rule(GUARD.table_id, 0, (), ours, goto_table=CLASSIFY.table_id)),

@@ -16,11 +16,12 @@ from controller.fabric import arp, beacon
 from controller.fabric.model import PortRef, Role
 from controller.fabric.plan import FabricPlan
 from controller.jobs.collective import Algorithm, Collective, Operation, QueuePairPorts
+from controller.pipeline import packet
 from controller.pipeline.diff import ActualTables
 from controller.pipeline.rules import AddRule, Barrier, DeleteRule, Output, Rule, match
 from controller.simulation.admission import Limits
 from controller.simulation.network import ModelNetwork
-from controller.simulation.walk import check_delivery
+from controller.simulation.walk import check_delivery, walk
 from controller.simulation.watch import DeliveryWatch
 
 
@@ -412,3 +413,16 @@ def test_hosts_that_relay_beacons_make_no_link(with_plan: bool) -> None:
     assert len(shown.links) == len(of.links)
     assert any("relays" in alarm for alarm in shown.alarms)
     assert check_delivery(network) == []
+
+
+def test_hosts_find_one_another_while_no_controller_answers() -> None:
+    of = plan(leaves=3, spines=2)
+    _, network = settled(of)
+    network.stop_controller()
+    asking, asked = network.hosts["h11"], network.hosts["h31"]
+    question = packet.arp(packet.ARP_REQUEST, asking.mac, asking.ipv4, 0, asked.ipv4)
+    assert walk(network, question, "h11").delivered == ("h31",)
+    answer = packet.arp(packet.ARP_REPLY, asked.mac, asked.ipv4, asking.mac, asking.ipv4)
+    assert walk(network, answer, "h31").delivered == ("h11",)
+    nobody = packet.arp(packet.ARP_REQUEST, asking.mac, asking.ipv4, 0, asked.ipv4 + 77)
+    assert walk(network, nobody, "h11").delivered == ()
