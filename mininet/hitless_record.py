@@ -55,7 +55,8 @@ class MessageRecord:
             text = log.read()
             self._position = log.tell()
         commands: Counter[str] = Counter()
-        wholesale, first = [], []
+        wholesale: list[str] = []
+        first: list[str] = []
         for found in _CHANGE.finditer(text):
             message, command, rest = found.groups()
             commands[f"{message} {command}"] += 1
