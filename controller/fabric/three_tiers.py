@@ -117,7 +117,7 @@ class ThreeTierPaths(Mapping[Pair, tuple[Path, ...]]):
                 alive[self.index[port]] = made._ends[self.index[port]] = ABSENT
         made.low, made.high = self.low.without(alive), self.high.without(alive)
         made._choices = {}
-        for name in ("shared", "joined"):
+        for name in ("shared", "joined", "_joined_rows"):
             made.__dict__.pop(name, None)
         return made
 
@@ -139,11 +139,16 @@ class ThreeTierPaths(Mapping[Pair, tuple[Path, ...]]):
         found: BoolArray = self.shared | over_core
         return found
 
+    @cached_property
+    def _joined_rows(self) -> list[list[bool]]:
+        rows: list[list[bool]] = self.joined.tolist()
+        return rows
+
     def joins(self, pair: Pair) -> bool:
         source, destination = self.row.get(pair[0]), self.row.get(pair[1])
         if source is None or destination is None or source == destination:
             return False
-        return bool(self.joined[source, destination])
+        return self._joined_rows[source][destination]
 
     def choices(self, pair: Pair) -> IntArray:
         """The pair's paths as link numbers: a row per path with four columns, the inner two ABSENT where one spine

@@ -86,7 +86,7 @@ def _bounds(instance: Instance) -> Iterator[tuple[Ends, Sequence[int], IntArray,
         flows[demand.src_leaf, demand.dst_leaf].append(i)
     rows = {pair: instance.candidates[numbers[0]] for pair, numbers in flows.items()}
     for pair, numbers in flows.items():
-        yield pair, numbers, rows[pair], _pair_bound_s(instance, numbers, rows[pair])
+        yield pair, numbers, rows[pair], pair_bound_s(instance, numbers, rows[pair])
     for side, hop in ((0, 0), (1, -1)):
         members: dict[int, list[Pair]] = defaultdict(list)
         for pair in flows:
@@ -98,7 +98,7 @@ def _bounds(instance: Instance) -> Iterator[tuple[Ends, Sequence[int], IntArray,
             yield ends, crossing, links[:, np.newaxis], _spread_s(instance, crossing, links)
 
 
-def _pair_bound_s(instance: Instance, flows: list[int], rows: IntArray) -> float:
+def pair_bound_s(instance: Instance, flows: list[int], rows: IntArray) -> float:
     slowest_hop = instance.rates_bps[rows].min(axis=1)
     if len(flows) == 1:
         return float(instance.bits[flows[0]] / slowest_hop.max())

@@ -11,7 +11,7 @@ import numpy as np
 
 from controller.fabric.paths import ABSENT, IntArray, TwoTierPaths
 from controller.fabric.three_tiers import ThreeTierPaths
-from controller.placement.bounds import _pair_bound_s, instance_bound_s, spread_bound_s
+from controller.placement.bounds import instance_bound_s, pair_bound_s, spread_bound_s
 from controller.placement.instance import TOLERANCE, BoolArray, FloatArray, Instance
 from controller.placement.routes import ThreeTierRoutes, TwoTierRoutes
 
@@ -175,5 +175,5 @@ def _pairs(instance: Instance, bound: Bound, joints: IntArray | None = None) -> 
     may_exceed = np.flatnonzero(most / instance.rates_bps.min() > bound.seconds * (1 + TOLERANCE))
     for number in may_exceed[np.argsort(-most[may_exceed], kind="stable")][:_PAIRS_TRIED].tolist():
         members = np.flatnonzero(pair == number).tolist()
-        bound = bound.or_higher(Bound(_pair_bound_s(instance, members, instance.candidates[members[0]]), LEAF_PAIR))
+        bound = bound.or_higher(Bound(pair_bound_s(instance, members, instance.candidates[members[0]]), LEAF_PAIR))
     return bound

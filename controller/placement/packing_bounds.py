@@ -1,7 +1,8 @@
 """What no placement can beat because flows do not divide: how many links of a leaf its flows fill, packed like bins.
 
 Source: Martello and Toth's bound L2 for bin packing (1990). Flows larger than half of what a link can carry need a link
-each; what is smaller than those leave room for beside them must fit into the rest. Decides nothing.
+each; what is smaller than those leave room for beside them must fit into the rest. And what a link carries is a sum of
+sizes, of which there are few where few jobs run. Decides nothing.
 """
 
 import numpy as np
@@ -16,6 +17,12 @@ PACKING = "packing"
 # Leaves looked at (the fullest), and halvings of the interval in which the bound lies.
 _LEAVES = 32
 _HALVINGS = 16
+# Sizes tried as units, the smallest first.
+_UNITS = 32
+# Sizes of a leaf beyond which their sums lie too close to tell anything, sums looked at, and what is rounding.
+_KINDS = 6
+_SUMS = 200_000
+_ALIKE = 1e-6
 
 
 def packing_bound(instance: Instance, load_s: FloatArray, low_s: float) -> Bound:
@@ -38,6 +45,7 @@ def _of_leaf(instance: Instance, flows: np.ndarray, links: IntArray, low_s: floa
     if not len(rates) or rates.min() != rates.max():
         return 0.0
     bits = np.sort(instance.bits[flows])
+    low_s = max(low_s, max(fullest_sum(bits, len(rates)), whole_units(bits, len(rates))) / float(rates[0]))
     for _ in range(_HALVINGS):
         middle_s = (low_s + high_s) / 2
         if bins_needed(bits, middle_s * float(rates[0])) > len(rates):
@@ -45,6 +53,41 @@ def _of_leaf(instance: Instance, flows: np.ndarray, links: IntArray, low_s: floa
         else:
             high_s = middle_s
     return low_s
+
+
+def whole_units(sizes: FloatArray, links: int) -> float:
+    """At least so much is on the fullest of `links`, if every size counts as a whole number of units, rounded down: then
+    some link carries its fair share of units rounded up. The best of several units."""
+    units = np.unique(sizes[sizes > 0])[:_UNITS]
+    counts = np.floor(sizes / units[:, np.newaxis] * (1 + TOLERANCE)).sum(axis=1)
+    return float((np.ceil(counts / links) * units).max(initial=0.0)) * (1 - TOLERANCE)
+
+
+def fullest_sum(sizes: FloatArray, links: int) -> float:
+    """At least so much is on the fullest of `links`: no less than its fair share, and a sum of some of the `sizes`.
+
+    The flows of a job are alike, so there are few sums; sizes that differ by rounding count as the smallest of them,
+    which can only make the bound lower. 0.0 where there are too many different sizes for this to tell anything.
+    """
+    sizes = sizes[sizes > 0]
+    kinds, counts = _kinds(sizes)
+    if not len(kinds) or len(kinds) > _KINDS:
+        return 0.0
+    share = float((kinds * counts).sum()) / links
+    most = np.minimum(counts, np.ceil(share / kinds)).astype(np.intp)
+    if np.prod(most + 1.0) > _SUMS:
+        return 0.0
+    sums = np.zeros(1)
+    for kind, count in zip(kinds.tolist(), most.tolist(), strict=True):
+        sums = np.add.outer(sums, kind * np.arange(count + 1)).ravel()
+    return float(sums[sums >= share * (1 - TOLERANCE)].min())
+
+
+def _kinds(sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Sizes that differ by more than rounding, and how many there are of each; `sizes` are sorted."""
+    larger = np.append(len(sizes) > 0, sizes[1:] > sizes[:-1] * (1 + _ALIKE))
+    starts = np.flatnonzero(larger[: len(sizes)])
+    return sizes[starts], np.diff(np.append(starts, len(sizes))).astype(np.float64)
 
 
 def bins_needed(sizes: FloatArray, capacity: float) -> int:

@@ -4,7 +4,7 @@ Pure: no clock and no randomness, and the order of the demands makes no differen
 lives. Which flows there are, and when to ask again, is decided by `core`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -50,7 +50,7 @@ def place(problem: Problem, improvement_steps: int = IMPROVEMENT_STEPS) -> Place
             return _exact_answer(problem, demands, routes.table, exact)
     instance = Instance.on(problem, demands, routes)
     bound = cut_bound(instance)
-    method, chosen = _best_found(instance, bound.seconds, improvement_steps)
+    method, chosen = best_found(instance, bound.seconds, improvement_steps)
     return answer(problem, instance, chosen, method, prove(instance, chosen, bound) if instance.demands else bound)
 
 
@@ -70,16 +70,16 @@ def answer(problem: Problem, instance: Instance, chosen: IntArray, method: str, 
     """The placement in which demand i takes the links `chosen[i]`."""
     load = instance.load_s(chosen)
     ports = instance.routes.ports
+    stays = (~instance.movable).tolist()
     return Placement(
-        paths={d.flow_id: tuple([ports[i] for i in row if i >= 0]) for d, row in _rows(instance, chosen)},
+        paths={
+            d.flow_id: d.pinned if pinned and d.pinned else tuple([ports[i] for i in row if i >= 0])
+            for d, row, pinned in zip(instance.demands, chosen.tolist(), stays, strict=True)
+        },
         unplaced=instance.unplaced,
         load_s=_load_by_port(problem, ports, load[:-1]),
         certificate=certify(float(load.max()), bound.seconds, method, bound.name),
     )
-
-
-def _rows(instance: Instance, chosen: IntArray) -> Iterator[tuple[Demand, list[int]]]:
-    return zip(instance.demands, chosen.tolist(), strict=True)
 
 
 def certify(max_load_s: float, lower_bound_s: float, method: str, bound: str = "") -> Certificate:
@@ -97,7 +97,7 @@ def certify(max_load_s: float, lower_bound_s: float, method: str, bound: str = "
     )
 
 
-def _best_found(instance: Instance, bound_s: float, steps: int) -> tuple[str, IntArray]:
+def best_found(instance: Instance, bound_s: float, steps: int) -> tuple[str, IntArray]:
     """(method, links): whichever construction leaves the fullest link lowest, improved."""
     if not instance.movable.any():
         return KEPT if instance.demands else NOTHING_TO_PLACE, instance.chosen
