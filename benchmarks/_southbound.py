@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from _patch_fabric import ROOT, connect
+from heddle.southbound.framing import FrameReader, frame
 from heddle.southbound.v1 import link_pb2 as pb
 
 from controller.fabric.plan import FabricPlan
@@ -27,21 +28,18 @@ class Peer:
     def __init__(self, connection: socket.socket) -> None:
         connection.settimeout(_PATIENCE_S)
         self._connection = connection
-        self._stream = connection.makefile("rb")
+        self._reader = FrameReader()
 
     def send(self, payloads: Iterable[bytes]) -> None:
-        self._connection.sendall(b"".join(len(payload).to_bytes(4, "big") + payload for payload in payloads))
-
-    def receive(self) -> pb.AgentMessage:
-        length = int.from_bytes(self._stream.read(4), "big")
-        return pb.AgentMessage.FromString(self._stream.read(length))
+        self._connection.sendall(b"".join(map(frame, payloads)))
 
     def collect(self, kind: str, count: int) -> list[Any]:
         found: list[Any] = []
         while len(found) < count:
-            message = self.receive()
-            if message.WhichOneof("body") == kind:
-                found.append(getattr(message, kind))
+            for payload in self._reader.feed(self._connection.recv(1 << 16)):
+                message = pb.AgentMessage.FromString(payload)
+                if message.WhichOneof("body") == kind:
+                    found.append(getattr(message, kind))
         return found
 
 

@@ -178,7 +178,8 @@ def _write_packet(c: commands.SendPacket) -> pb.ControllerMessage:
 
 def _write_batch(c: commands.SendBatch) -> pb.ControllerMessage:
     batch = pb.Batch(dpid=c.dpid, session_id=c.session_id, batch_id=c.batch_id, atomic=c.atomic)
-    batch.modifications.extend(map(write_modification, c.modifications))
+    for modification in c.modifications:
+        write_modification(modification, batch.modifications.add())
     return pb.ControllerMessage(batch=batch)
 
 

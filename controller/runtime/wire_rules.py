@@ -174,30 +174,48 @@ def _read_action(action: pb.Action) -> rules.Action:
 # --- to the wire ---------------------------------------------------------------------------------------
 
 
-def write_modification(modification: rules.Modification) -> pb.Modification:
-    """One change. A deletion carries the rule's key and cookie only: that is what names it."""
-    return _MODIFICATION_WRITERS[type(modification)](modification)
+def write_modification(modification: rules.Modification, into: pb.Modification | None = None) -> pb.Modification:
+    """One change, `into` the message given or a new one. A deletion carries the rule's key and cookie only: that is
+    what names it."""
+    message = pb.Modification() if into is None else into
+    _MODIFICATION_WRITERS[type(modification)](message, modification)
+    return message
 
 
 def write_rule(rule: rules.Rule) -> pb.Rule:
     """One flow entry, whole."""
-    message = _write_key(rule)
-    message.actions.extend(_write_actions(rule.actions))
-    if rule.goto_table is not None:
-        message.goto_table = rule.goto_table
-    if rule.meter_id is not None:
-        message.meter_id = rule.meter_id
-    return message
+    return pb.Rule.FromString(_rule_bytes(rule))
 
 
-def _write_key(rule: rules.Rule) -> pb.Rule:
-    fields = [_write_field(f.name, f.value, f.mask) for f in rule.match]
-    return pb.Rule(table_id=rule.table_id, priority=rule.priority, match=fields, cookie=rule.cookie)
+# Rules repeat their parts thousands of times, so each part is serialised once. Protobuf messages may be put together
+# from serialised parts (protobuf.dev/programming-guides/encoding, "Last One Wins"): repeated fields are joined.
+
+
+def _rule_bytes(rule: rules.Rule) -> bytes:
+    return _key_bytes(rule) + _effect_bytes(rule.actions, rule.goto_table, rule.meter_id)
+
+
+def _key_bytes(rule: rules.Rule) -> bytes:
+    head = _head_bytes(rule.table_id, rule.priority, rule.cookie)
+    return head + b"".join([_field_bytes(name, value, mask) for name, value, mask in rule.match])
 
 
 @lru_cache(maxsize=65536)
+def _head_bytes(table_id: int, priority: int, cookie: int) -> bytes:
+    return pb.Rule(table_id=table_id, priority=priority, cookie=cookie).SerializeToString()
+
+
+@lru_cache(maxsize=65536)
+def _field_bytes(name: str, value: int, mask: int | None) -> bytes:
+    return pb.Rule(match=[_write_field(name, value, mask)]).SerializeToString()
+
+
+@lru_cache(maxsize=65536)
+def _effect_bytes(actions: tuple[rules.Action, ...], goto_table: int | None, meter_id: int | None) -> bytes:
+    return pb.Rule(actions=_write_actions(actions), goto_table=goto_table, meter_id=meter_id).SerializeToString()
+
+
 def _write_field(name: str, value: int, mask: int | None) -> pb.MatchField:
-    """Cached and therefore shared; protobuf copies it into each message that takes it."""
     width = _BYTES[name]
     masked_by = b"" if mask is None else mask.to_bytes(width, "big")
     return pb.MatchField(name=name, value=value.to_bytes(width, "big"), mask=masked_by)
@@ -243,14 +261,25 @@ def _write_action(action: rules.Action) -> pb.Action:
     return _ACTION_WRITERS[type(action)](action)
 
 
-_MODIFICATION_WRITERS: dict[type, Callable[[Any], pb.Modification]] = {
-    rules.AddRule: lambda m: pb.Modification(add_rule=write_rule(m.rule)),
-    rules.DeleteRule: lambda m: pb.Modification(delete_rule=_write_key(m.rule)),
-    rules.AddGroup: lambda m: pb.Modification(add_group=write_group(m.group)),
-    rules.ModifyGroup: lambda m: pb.Modification(modify_group=write_group(m.group)),
-    rules.DeleteGroup: lambda m: pb.Modification(delete_group_id=m.group_id),
-    rules.AddMeter: lambda m: pb.Modification(add_meter=_write_meter(m.meter)),
-    rules.ModifyMeter: lambda m: pb.Modification(modify_meter=_write_meter(m.meter)),
-    rules.DeleteMeter: lambda m: pb.Modification(delete_meter_id=m.meter_id),
-    rules.Barrier: lambda _: pb.Modification(barrier=True),
+def _add_rule(message: pb.Modification, change: rules.AddRule) -> None:
+    # A rule without any field set is a rule all the same.
+    message.add_rule.SetInParent()
+    message.add_rule.MergeFromString(_rule_bytes(change.rule))
+
+
+def _delete_rule(message: pb.Modification, change: rules.DeleteRule) -> None:
+    message.delete_rule.SetInParent()
+    message.delete_rule.MergeFromString(_key_bytes(change.rule))
+
+
+_MODIFICATION_WRITERS: dict[type, Callable[[pb.Modification, Any], object]] = {
+    rules.AddRule: _add_rule,
+    rules.DeleteRule: _delete_rule,
+    rules.AddGroup: lambda w, m: w.add_group.CopyFrom(write_group(m.group)),
+    rules.ModifyGroup: lambda w, m: w.modify_group.CopyFrom(write_group(m.group)),
+    rules.DeleteGroup: lambda w, m: setattr(w, "delete_group_id", m.group_id),
+    rules.AddMeter: lambda w, m: w.add_meter.CopyFrom(_write_meter(m.meter)),
+    rules.ModifyMeter: lambda w, m: w.modify_meter.CopyFrom(_write_meter(m.meter)),
+    rules.DeleteMeter: lambda w, m: setattr(w, "delete_meter_id", m.meter_id),
+    rules.Barrier: lambda w, _: setattr(w, "barrier", True),
 }

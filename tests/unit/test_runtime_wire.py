@@ -1,6 +1,7 @@
 """Protobuf and core values are the same in both directions, and in one spelling only."""
 
 import contextlib
+from typing import get_args
 
 import pytest
 from heddle.southbound.v1 import link_pb2 as pb
@@ -149,19 +150,26 @@ def test_rule_of_ours_with_a_foreign_action_differs_and_can_be_deleted() -> None
     assert read_rule(write_modification(rules.AddRule(read)).add_rule) == ours
 
 
-@pytest.mark.parametrize(
-    ("modification", "kind"),
-    [
-        (rules.AddGroup(rules.Group(1, rules.GroupKind.ALL, ())), "add_group"),
-        (rules.ModifyGroup(rules.Group(1, rules.GroupKind.ALL, ())), "modify_group"),
-        (rules.DeleteGroup(5), "delete_group_id"),
-        (rules.AddMeter(rules.Meter(1, 500, 50)), "add_meter"),
-        (rules.DeleteMeter(1), "delete_meter_id"),
-        (rules.Barrier(), "barrier"),
-    ],
-)
+KINDS: list[tuple[rules.Modification, str]] = [
+    (rules.AddGroup(rules.Group(1, rules.GroupKind.ALL, ())), "add_group"),
+    (rules.ModifyGroup(rules.Group(1, rules.GroupKind.ALL, ())), "modify_group"),
+    (rules.DeleteGroup(5), "delete_group_id"),
+    (rules.AddMeter(rules.Meter(1, 500, 50)), "add_meter"),
+    (rules.ModifyMeter(rules.Meter(1, 500, 50)), "modify_meter"),
+    (rules.DeleteMeter(1), "delete_meter_id"),
+    (rules.Barrier(), "barrier"),
+    (rules.AddRule(rules.Rule(0, 0, (), 0)), "add_rule"),
+    (rules.DeleteRule(rules.Rule(0, 0, (), 0)), "delete_rule"),
+]
+
+
+@pytest.mark.parametrize(("modification", "kind"), KINDS)
 def test_modifications_have_their_kind(modification: rules.Modification, kind: str) -> None:
     assert write_modification(modification).WhichOneof("kind") == kind
+
+
+def test_no_modification_is_without_a_word() -> None:
+    assert {type(modification) for modification, _ in KINDS} == set(get_args(rules.Modification))
 
 
 def event_of(**body: object) -> events.Event | None:
