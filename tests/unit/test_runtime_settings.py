@@ -161,6 +161,7 @@ class Process:
             "HEDDLE_SOUTHBOUND": f"unix:{folder}/c.sock",
             "HEDDLE_GRPC": "127.0.0.1:0",
             "HEDDLE_OVSDB": f"unix:{folder}/none.sock",
+            "HEDDLE_STATE": f"{folder}/heddle.db",
         }
         self.process = subprocess.Popen(
             [sys.executable, *program, *flags],
