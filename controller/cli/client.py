@@ -5,7 +5,7 @@ grpc is imported only when a call is made: it costs more start-up time than all 
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from controller.cli.errors import CommandError, ExitCode
 
 if TYPE_CHECKING:
     import grpc
-    from heddle.v1 import collective_pb2, fabric_pb2
+    from heddle.v1 import advice_pb2, collective_pb2, fabric_pb2
 
 DEFAULT_ADDRESS = "127.0.0.1:50051"
 # A handshake takes milliseconds in a data centre; nobody should wait longer to learn of a wrong address.
@@ -35,8 +35,9 @@ class Controller:
     """The calls the command line makes. Every method raises CommandError when the controller refuses or fails."""
 
     def __init__(self, channel: "grpc.Channel", address: str) -> None:
-        from heddle.v1 import collective_pb2_grpc, fabric_pb2_grpc
+        from heddle.v1 import advice_pb2_grpc, collective_pb2_grpc, fabric_pb2_grpc
 
+        self._advice = advice_pb2_grpc.AdviceServiceStub(channel)
         self._collectives = collective_pb2_grpc.CollectiveServiceStub(channel)
         self._fabric = fabric_pb2_grpc.FabricServiceStub(channel)
         self._address = address
@@ -102,6 +103,15 @@ class Controller:
 
         request = fabric_pb2.GetDiffRequest(switch=switch, read=read)
         answer: fabric_pb2.GetDiffResponse = self._call(self._fabric.GetDiff, request)
+        return answer
+
+    def advise(
+        self, collective: "collective_pb2.Collective", candidates: Sequence[str]
+    ) -> "advice_pb2.AdvisePlacementResponse":
+        from heddle.v1 import advice_pb2
+
+        request = advice_pb2.AdvisePlacementRequest(collective=collective, candidate_hosts=candidates)
+        answer: advice_pb2.AdvisePlacementResponse = self._call(self._advice.AdvisePlacement, request)
         return answer
 
     def _call(self, method: Callable[..., Any], request: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:

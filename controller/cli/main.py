@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import typer
 
 from controller.cli import lab, output
+from controller.cli.advise import advise
 from controller.cli.announce import announce
 from controller.cli.cabling import cabling
 from controller.cli.diff import diff
@@ -50,6 +51,7 @@ app.command(rich_help_panel=FABRIC)(cabling)
 app.command("export", rich_help_panel=FABRIC)(export_command)
 app.command(rich_help_panel=FABRIC)(diff)
 app.command(rich_help_panel=FABRIC)(version)
+app.command(rich_help_panel=JOBS)(advise)
 app.command(rich_help_panel=JOBS)(announce)
 app.command(rich_help_panel=JOBS)(plan)
 app.command(rich_help_panel=JOBS)(withdraw)

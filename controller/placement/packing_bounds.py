@@ -56,8 +56,8 @@ def _of_leaf(instance: Instance, flows: np.ndarray, links: IntArray, low_s: floa
 
 
 def whole_units(sizes: FloatArray, links: int) -> float:
-    """At least so much is on the fullest of `links`, if every size counts as a whole number of units, rounded down: then
-    some link carries its fair share of units rounded up. The best of several units."""
+    """At least so much is on the fullest of `links`, if every size counts as whole units, rounded down: then some link
+    carries its fair share of units rounded up. The best of several units."""
     units = np.unique(sizes[sizes > 0])[:_UNITS]
     counts = np.floor(sizes / units[:, np.newaxis] * (1 + TOLERANCE)).sum(axis=1)
     return float((np.ceil(counts / links) * units).max(initial=0.0)) * (1 - TOLERANCE)

@@ -14,11 +14,13 @@ from controller.core import commands, views
 from controller.core.events import Event, Restored, SwitchDisconnected
 from controller.core.machine import Core
 from controller.core.settings import CoreSettings
+from controller.core.views.advice import advise_placement
 from controller.fabric.plan import FabricPlan
 from controller.pipeline.foreign import ForeignPolicy
 from controller.qos.classes import QosSettings
 from controller.runtime.addresses import Address, TcpAddress, UnixAddress, UnixSocketClaim, port_taken
 from controller.runtime.engine import CoreMachine, Engine, Performer
+from controller.runtime.grpc_advice import AdviceService
 from controller.runtime.grpc_server import Northbound
 from controller.runtime.grpc_services import CollectiveService, FabricService, Views
 from controller.runtime.ovsdb import QueueConfigurator, auto_endpoints
@@ -54,7 +56,8 @@ class Application:
         self.requests = Requests(self.engine.submit)
         self.reports = Reports(self.engine.now_s)
         collectives = CollectiveService(self.engine, core_views, self.requests, self.revisions)
-        self.northbound = Northbound(settings.grpc, collectives, FabricService(self.engine, core_views, self.requests))
+        fabric = FabricService(self.engine, core_views, self.requests)
+        self.northbound = Northbound(settings.grpc, collectives, fabric, AdviceService(self.engine, advise_placement))
         self.southbound = Southbound(
             f"{socket.gethostname()}/{os.getpid()}", self._submit, self.reports, self.northbound.agents_linked
         )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
-from heddle.v1 import collective_pb2, collective_pb2_grpc, fabric_pb2, fabric_pb2_grpc
+from heddle.v1 import advice_pb2, advice_pb2_grpc, collective_pb2, collective_pb2_grpc, fabric_pb2, fabric_pb2_grpc
 
 from controller.runtime.addresses import (
     Address,
@@ -17,10 +17,12 @@ from controller.runtime.addresses import (
     port_taken,
     private_sockets,
 )
+from controller.runtime.grpc_advice import AdviceService
 from controller.runtime.grpc_services import CollectiveService, FabricService
 
 VARIABLE = "HEDDLE_GRPC"
 COLLECTIVE_SERVICE = collective_pb2.DESCRIPTOR.services_by_name["CollectiveService"].full_name
+ADVICE_SERVICE = advice_pb2.DESCRIPTOR.services_by_name["AdviceService"].full_name
 FABRIC_SERVICE = fabric_pb2.DESCRIPTOR.services_by_name["FabricService"].full_name
 _MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 # Callers get this long to read answers that are on their way; long polls are let go before.
@@ -44,7 +46,9 @@ OPTIONS: tuple[tuple[str, int], ...] = (
 class Northbound:
     """`bound` is where it listens once started, as clients write it."""
 
-    def __init__(self, address: Address, collectives: CollectiveService, fabric: FabricService) -> None:
+    def __init__(
+        self, address: Address, collectives: CollectiveService, fabric: FabricService, advice: AdviceService
+    ) -> None:
         self.bound = ""
         self._address = address
         self._claim: UnixSocketClaim | None = None
@@ -53,8 +57,9 @@ class Northbound:
         self._server = grpc.aio.server(options=OPTIONS)
         collective_pb2_grpc.add_CollectiveServiceServicer_to_server(collectives, self._server)
         fabric_pb2_grpc.add_FabricServiceServicer_to_server(fabric, self._server)
+        advice_pb2_grpc.add_AdviceServiceServicer_to_server(advice, self._server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        names = (COLLECTIVE_SERVICE, FABRIC_SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)
+        names = (ADVICE_SERVICE, COLLECTIVE_SERVICE, FABRIC_SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, self._server)
 
     async def start(self) -> None:
@@ -68,7 +73,7 @@ class Northbound:
         await self._set_serving(False)
 
     def agents_linked(self, number: int) -> None:
-        """Without an agent there is no fabric to speak of: both services then count as not serving."""
+        """Without an agent there is no fabric to speak of: its services then count as not serving."""
         update = asyncio.get_running_loop().create_task(self._set_serving(number > 0))
         self._health_updates.add(update)
         update.add_done_callback(self._health_updates.discard)
@@ -81,7 +86,7 @@ class Northbound:
 
     async def _set_serving(self, serving: bool) -> None:
         status = health_pb2.HealthCheckResponse
-        for name in (FABRIC_SERVICE, COLLECTIVE_SERVICE):
+        for name in (ADVICE_SERVICE, FABRIC_SERVICE, COLLECTIVE_SERVICE):
             await self._health.set(name, status.SERVING if serving else status.NOT_SERVING)
 
     def _bind_tcp(self, address: TcpAddress) -> str:
