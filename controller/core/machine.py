@@ -77,6 +77,8 @@ class Core:
         # State's revision, changes and silent switches when everything was last settled.
         self._noted: tuple[int, int, frozenset[int]] | None = None
         self._capacity_alarms: dict[str, str] = {}
+        # When the shell was asked to come back at the latest.
+        self._wanted_s: float | None = None
         self._periodic_due_s = float("-inf")
 
     @property
@@ -84,7 +86,12 @@ class Core:
         return self.state.revision
 
     def handle(self, event: Event, now_s: float) -> list[Command]:
-        return self._reduce(event, now_s) + self._settle(now_s)
+        if self._wanted_s is not None and now_s > self._wanted_s:
+            # We come late ourselves, busy or starved: the answers of that time are still to be read.
+            self.reconciler.forgive(now_s - self._wanted_s)
+        commands = self._reduce(event, now_s) + self._settle(now_s)
+        self._wanted_s = self.next_deadline_s()
+        return commands
 
     def next_deadline_s(self) -> float | None:
         """When `Tick` is wanted at the latest; None only while no switch has ever connected."""

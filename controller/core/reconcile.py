@@ -216,6 +216,12 @@ class Reconciler:
         if switch.ready and not switch.in_flight:
             switch.suspect, switch.read_due_s = True, now_s
 
+    def forgive(self, late_s: float) -> None:
+        """The controller's own lateness is not held against the switches."""
+        for switch in self.state.switches.values():
+            if switch.in_flight:
+                switch.in_flight.deadline_s += late_s
+
     def give_up_late(self, now_s: float) -> list[Command]:
         """Switches that did not answer a batch in time are suspect until they are read again."""
         result: list[Command] = []

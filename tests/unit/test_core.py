@@ -9,7 +9,16 @@ from fabrics import leaf, plan, spine
 
 from controller.core import views
 from controller.core.commands import Accepted, Failure, ReadTables, Refused, Report, SendBatch
-from controller.core.events import CollectiveAnnounced, CollectiveWithdrawn, Event, PacketReceived, SwitchRefused
+from controller.core.events import (
+    BatchAnswered,
+    BatchStatus,
+    CollectiveAnnounced,
+    CollectiveWithdrawn,
+    Event,
+    PacketReceived,
+    SwitchRefused,
+    Tick,
+)
 from controller.core.machine import Core
 from controller.core.settings import CoreSettings
 from controller.fabric import arp, beacon
@@ -426,3 +435,17 @@ def test_hosts_find_one_another_while_no_controller_answers() -> None:
     assert walk(network, answer, "h31").delivered == ("h11",)
     nobody = packet.arp(packet.ARP_REQUEST, asking.mac, asking.ipv4, 0, asked.ipv4 + 77)
     assert walk(network, nobody, "h11").delivered == ()
+
+
+def test_a_controller_that_was_busy_itself_does_not_blame_the_switches() -> None:
+    of = plan(leaves=3, spines=2)
+    core, network = settled(of)
+    commands = core.handle(CollectiveAnnounced(1, ring(of)), network.now_s)
+    sent = [c for c in commands if isinstance(c, SendBatch)]
+    assert sent
+    # Nothing was handled for a minute; then a clock tick comes first, and the answers after it.
+    late_s = network.now_s + 60
+    assert not any("did not answer" in c.message for c in core.handle(Tick(), late_s) if isinstance(c, Report))
+    for batch in sent:
+        core.handle(BatchAnswered(batch.dpid, batch.session_id, batch.batch_id, BatchStatus.DONE), late_s)
+    assert all(switch.ready for switch in core.state.switches.values())
