@@ -38,6 +38,10 @@ class TwoTierPaths(Mapping[Pair, tuple[Path, ...]]):
         self.index = {port: i for i, port in enumerate(self.ports)}
         far_end = {**uplinks, **downlinks}
         self._ends = [far_end[port] for port in self.ports]
+        # Switch -> port number -> link number: integers hash far faster than ports do.
+        self._numbers: dict[int, dict[int, int]] = defaultdict(dict)
+        for i, port in enumerate(self.ports):
+            self._numbers[port.dpid][port.port_no] = i
         up, down = self._cables(uplinks, upward=True), self._cables(downlinks, upward=False)
         width: dict[int, int] = defaultdict(int)
         for (_, spine), cables in [*up.items(), *down.items()]:
@@ -146,8 +150,10 @@ class TwoTierPaths(Mapping[Pair, tuple[Path, ...]]):
         if len(path) != 2 or pair[0] == pair[1]:
             return None
         up, down = path
-        i, j = self.index.get(up), self.index.get(down)
-        if i is None or j is None or up.dpid != pair[0]:
+        if up.dpid != pair[0] or up.dpid not in self._numbers or down.dpid not in self._numbers:
+            return None
+        i, j = self._numbers[up.dpid].get(up.port_no), self._numbers[down.dpid].get(down.port_no)
+        if i is None or j is None:
             return None
         return (i, j) if self._ends[i] == down.dpid and self._ends[j] == pair[1] else None
 
@@ -166,6 +172,10 @@ def _number(port: PortRef) -> Pair:
     return (port.dpid, port.port_no)
 
 
+def _number_of_first(entry: tuple[PortRef, int]) -> Pair:
+    return _number(entry[0])
+
+
 def two_tier_paths(view: FabricView) -> TwoTierPaths:
     """All paths between the leaves of `view`, worked out pair by pair when asked for."""
     roles = {dpid: switch.role for dpid, switch in view.switches.items()}
@@ -179,5 +189,6 @@ def two_tier_paths(view: FabricView) -> TwoTierPaths:
 
 
 def link_capacities(view: FabricView) -> dict[PortRef, int]:
-    """Sending port -> bit/s, for both directions of every link."""
-    return {port: link.capacity_bps for link in view.links for port in (link.a, link.b)}
+    """Sending port -> bit/s, for both directions of every link; sorted by port, as paths number their links."""
+    both = [(port, link.capacity_bps) for link in view.links for port in (link.a, link.b)]
+    return dict(sorted(both, key=_number_of_first))

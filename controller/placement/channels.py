@@ -185,6 +185,10 @@ def _rows(paths: TwoTierPaths, demands: tuple[Demand, ...]) -> tuple[IntArray, I
 def _slots(instance: Instance, paths: TwoTierPaths, source: IntArray, destination: IntArray) -> IntArray:
     """Channel numbers, each as often as its usual rate is a multiple of the slowest channel's."""
     used = np.concatenate((paths.up[np.unique(source)], paths.down[np.unique(destination)]))
+    rates = instance.rates_bps[used]
+    finite = np.isfinite(rates)
+    if finite.any() and np.ptp(rates[finite]) == 0:
+        return np.flatnonzero(finite.any(axis=0))
     usual = np.zeros(used.shape[1])
     for channel, links in enumerate(used.T):
         rates = instance.rates_bps[links[links != ABSENT]]

@@ -13,7 +13,7 @@ from controller.fabric.paths import ABSENT, IntArray, TwoTierPaths
 from controller.fabric.three_tiers import ThreeTierPaths
 from controller.placement.bounds import instance_bound_s, pair_bound_s, spread_bound_s
 from controller.placement.instance import TOLERANCE, BoolArray, FloatArray, Instance
-from controller.placement.routes import ThreeTierRoutes, TwoTierRoutes
+from controller.placement.routes import ThreeTierRoutes, TwoTierRoutes, leaf_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +46,14 @@ def cut_bound(instance: Instance) -> Bound:
         return NOTHING
     routes = instance.routes
     if isinstance(routes, TwoTierRoutes):
-        source, destination = _leaf_rows(instance, routes.table.row)
+        source, destination = leaf_rows(routes.table.row, instance.candidates.pairs)
         found = _two_tiers(instance, routes.table, source, destination)
         return _pairs(instance, found, routes.table.joints[source, destination])
     if isinstance(routes, ThreeTierRoutes):
-        found = _three_tiers(instance, routes.table, *_leaf_rows(instance, routes.table.row))
+        found = _three_tiers(instance, routes.table, *leaf_rows(routes.table.row, instance.candidates.pairs))
     else:
         return Bound(instance_bound_s(instance), CUTS)
     return _pairs(instance, found)
-
-
-def _leaf_rows(instance: Instance, row: dict[int, int]) -> tuple[IntArray, IntArray]:
-    pairs = instance.candidates.pairs
-    return (
-        np.array([row[pair[0]] for pair in pairs], dtype=np.intp),
-        np.array([row[pair[1]] for pair in pairs], dtype=np.intp),
-    )
 
 
 def _two_tiers(instance: Instance, table: TwoTierPaths, source: IntArray, destination: IntArray) -> Bound:

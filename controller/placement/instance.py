@@ -69,13 +69,14 @@ class Instance:
     def on(cls, problem: Problem, demands: tuple[Demand, ...], routes: Routes) -> "Instance":
         """The same for who has the demands `in_order` and their routes already."""
         pairs = [(d.src_leaf, d.dst_leaf) for d in demands]
-        joined = {pair: routes.joins(pair) for pair in dict.fromkeys(pairs)}
+        joined = routes.which_join(pairs)
         live: tuple[Demand, ...] = demands
         unplaced: tuple[str, ...] = ()
-        if not all(joined.values()):
-            live = tuple(d for d, pair in zip(demands, pairs, strict=True) if joined[pair])
-            unplaced = tuple(d.flow_id for d, pair in zip(demands, pairs, strict=True) if not joined[pair])
-            pairs = [pair for pair in pairs if joined[pair]]
+        if not joined.all():
+            yes = joined.tolist()
+            live = tuple(d for d, there in zip(demands, yes, strict=True) if there)
+            unplaced = tuple(d.flow_id for d, there in zip(demands, yes, strict=True) if not there)
+            pairs = [pair for pair, there in zip(pairs, yes, strict=True) if there]
         chosen, movable = _pinned(routes, live, pairs)
         return cls(
             routes=routes,
@@ -85,7 +86,7 @@ class Instance:
             candidates=Candidates(routes, pairs),
             chosen=chosen,
             movable=movable,
-            rates_bps=effective_rates_bps(problem, routes.ports, routes.links([p for p, yes in joined.items() if yes])),
+            rates_bps=effective_rates_bps(problem, routes.ports, routes.links(dict.fromkeys(pairs))),
         )
 
     def load_s(self, chosen: IntArray) -> FloatArray:
@@ -136,9 +137,14 @@ _flow_id = attrgetter("flow_id")
 def effective_rates_bps(problem: Problem, ports: Sequence[PortRef], used: IntArray) -> FloatArray:
     """By link number for the `used` ones, infinity elsewhere and at the end. ValueError names what lacks a capacity."""
     result = np.full(len(ports) + 1, np.inf)
+    capacities = problem.capacity_bps
     needed = [ports[i] for i in used.tolist()]
     try:
-        capacity = [problem.capacity_bps[port] for port in needed]
+        # The usual case: capacities of just these links in just this order. Looking each up costs thousands of hashes.
+        if len(capacities) == len(ports) and list(capacities) == list(ports):
+            capacity = np.fromiter(capacities.values(), dtype=np.float64, count=len(ports))[used]
+        else:
+            capacity = np.array([capacities[port] for port in needed], dtype=np.float64)
     except KeyError:
         missing = [str(port) for port in needed if port not in problem.capacity_bps]
         raise ValueError(f"no capacity_bps for {', '.join(missing[:8])}, which are on paths") from None

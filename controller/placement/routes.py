@@ -8,10 +8,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from controller.fabric.model import Path, PortRef
 from controller.fabric.paths import ABSENT, IntArray, Pair, TwoTierPaths
 from controller.fabric.three_tiers import ThreeTierPaths
+
+BoolArray = npt.NDArray[np.bool_]
 
 
 class Routes(Protocol):
@@ -33,6 +36,10 @@ class Routes(Protocol):
 
     def row_of(self, pair: Pair, path: Path) -> tuple[int, ...] | None:
         """The path's row among the choices, or None when it is not live."""
+        ...
+
+    def which_join(self, pairs: Sequence[Pair]) -> BoolArray:
+        """`joins` of each pair."""
         ...
 
     def links(self, pairs: Collection[Pair]) -> IntArray:
@@ -59,6 +66,9 @@ class ListedRoutes:
     def joins(self, pair: Pair) -> bool:
         return bool(self._paths[pair])
 
+    def which_join(self, pairs: Sequence[Pair]) -> BoolArray:
+        return np.array([self.joins(pair) for pair in pairs], dtype=np.bool_)
+
     def row_of(self, pair: Pair, path: Path) -> tuple[int, ...] | None:
         if path not in self._paths[pair]:
             return None
@@ -79,6 +89,9 @@ class TwoTierRoutes:
         self.ports, self.index = table.ports, table.index
         self.choices, self.joins, self.row_of = table.choices, table.joins, table.row_of
 
+    def which_join(self, pairs: Sequence[Pair]) -> BoolArray:
+        return _which_join(self.table, pairs)
+
     def links(self, pairs: Collection[Pair]) -> IntArray:
         sources, destinations = _ends(self.table.row, pairs)
         found: IntArray = np.concatenate((self.table.up[sources].ravel(), self.table.down[destinations].ravel()))
@@ -94,6 +107,9 @@ class ThreeTierRoutes:
         self.ports, self.index = table.ports, table.index
         self.choices, self.joins, self.row_of = table.choices, table.joins, table.row_of
 
+    def which_join(self, pairs: Sequence[Pair]) -> BoolArray:
+        return _which_join(self.table, pairs)
+
     def links(self, pairs: Collection[Pair]) -> IntArray:
         sources, destinations = _ends(self.table.row, pairs)
         low, high = self.table.low, self.table.high
@@ -101,6 +117,23 @@ class ThreeTierRoutes:
         found: IntArray = np.concatenate([table.ravel() for table in tables])
         live: IntArray = found[found != ABSENT]
         return live
+
+
+def leaf_rows(row: Mapping[int, int], pairs: Sequence[Pair]) -> tuple[IntArray, IntArray]:
+    """Rows of the leaves that each pair starts from and ends at. KeyError for a leaf that the fabric does not know."""
+    return (
+        np.array([row[source] for source, _ in pairs], dtype=np.intp),
+        np.array([row[destination] for _, destination in pairs], dtype=np.intp),
+    )
+
+
+def _which_join(table: TwoTierPaths | ThreeTierPaths, pairs: Sequence[Pair]) -> BoolArray:
+    try:
+        source, destination = leaf_rows(table.row, pairs)
+    except KeyError:
+        return np.array([table.joins(pair) for pair in pairs], dtype=np.bool_)
+    found: BoolArray = table.joined[source, destination] & (source != destination)
+    return found
 
 
 def _ends(row: Mapping[int, int], pairs: Collection[Pair]) -> tuple[list[int], list[int]]:
