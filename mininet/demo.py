@@ -160,11 +160,21 @@ def main(arguments: list[str]) -> int:
     console = Console(stderr=options.json)
     started = time.monotonic()
 
+    told_to_end: list[int] = []
+
+    def end(number: int, _frame: object) -> NoReturn:
+        # Leaves by way of every `finally`, so that nothing of the lab stays behind.
+        told_to_end.append(128 + number)
+        raise SystemExit(128 + number)
+
     def say(text: str) -> None:
+        if told_to_end:
+            # The interpreter was in a destructor or a callback, where it drops exceptions.
+            raise SystemExit(told_to_end[0])
         console.print(f"[dim]{time.monotonic() - started:6.1f} s[/]  {text}", highlight=False)
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _end)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
     try:
         result = measure(options, say)
     except (LabError, FileFormatError, RankMappingError) as error:
@@ -172,19 +182,12 @@ def main(arguments: list[str]) -> int:
         for line in str(error).splitlines():
             errors.print(f"heddle demo: {line}", style="red", highlight=False, markup=False)
         return 2
-    except KeyboardInterrupt:
-        return 130
     if options.json:
         print(json.dumps(result))
     else:
         demo_report.show(console, result)
         console.print(f"All of it: {options.output / 'result.json'}")
     return 0
-
-
-def _end(number: int, _frame: object) -> NoReturn:
-    """Leaves by way of every `finally`, so that nothing of the lab stays behind."""
-    raise SystemExit(128 + number)
 
 
 if __name__ == "__main__":

@@ -176,6 +176,7 @@ def run_checks(tmp_path: Path, status: int, broken: str = "") -> str:
     """The checks with every tool replaced: what is looked at is their order and what a failure means."""
     for name in ("mininet", "unit", "openvswitch", "property", "another", "__pycache__"):
         (tmp_path / "tests" / name).mkdir(parents=True)
+    (tmp_path / "mininet").mkdir()
     path = pretend(tmp_path / "bin", "pytest", 'echo "pytest: $*"')
     checks = ROOT / "deploy" / "checks.sh"
     done = run("bash", "-c", CHECKS, "bash", tmp_path, checks, status=status, env={"PATH": path, "BROKEN": broken})
