@@ -29,7 +29,18 @@ def in_a_process(*arguments: str, **environment: str) -> subprocess.CompletedPro
 def test_help_lists_every_command_also_those_of_the_launcher(capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["--help"]) == 0
     shown = capsys.readouterr().out
-    for command in ("run", "topology", "advise", "announce", "plan", "withdraw", "explain", "fabric", "demo", "version"):
+    for command in (
+        "run",
+        "topology",
+        "advise",
+        "announce",
+        "plan",
+        "withdraw",
+        "explain",
+        "fabric",
+        "demo",
+        "version",
+    ):
         assert f" {command} " in shown
     for command in ("setup", "test", "bench"):
         assert f" {command} " in shown
