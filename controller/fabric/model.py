@@ -15,6 +15,10 @@ class PortRef:
     dpid: int
     port_no: int
 
+    def __hash__(self) -> int:
+        # Maps by port are everywhere, and this takes half the time of the generated method.
+        return self.dpid * 1_000_003 + self.port_no
+
     def __str__(self) -> str:
         return f"{self.dpid:x}:{self.port_no}"
 

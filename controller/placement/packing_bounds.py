@@ -70,7 +70,7 @@ def fullest_sum(sizes: FloatArray, links: int) -> float:
     which can only make the bound lower. 0.0 where there are too many different sizes for this to tell anything.
     """
     sizes = sizes[sizes > 0]
-    kinds, counts = _kinds(sizes)
+    kinds, counts = kinds_of(sizes)
     if not len(kinds) or len(kinds) > _KINDS:
         return 0.0
     share = float((kinds * counts).sum()) / links
@@ -83,7 +83,7 @@ def fullest_sum(sizes: FloatArray, links: int) -> float:
     return float(sums[sums >= share * (1 - TOLERANCE)].min())
 
 
-def _kinds(sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
+def kinds_of(sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Sizes that differ by more than rounding, and how many there are of each; `sizes` are sorted."""
     larger = np.append(len(sizes) > 0, sizes[1:] > sizes[:-1] * (1 + _ALIKE))
     starts = np.flatnonzero(larger[: len(sizes)])

@@ -10,6 +10,7 @@ from controller.placement.cut_bounds import Bound
 from controller.placement.fluid_bounds import linear_program_bound, weighted_bound
 from controller.placement.instance import TOLERANCE, Instance
 from controller.placement.packing_bounds import packing_bound
+from controller.placement.pattern_bounds import pattern_bound
 from controller.placement.routes import TwoTierRoutes
 
 
@@ -24,6 +25,8 @@ def prove(instance: Instance, chosen: IntArray, bound: Bound) -> Bound:
     if proven():
         return bound
     bound = bound.or_higher(packing_bound(instance, load_s, bound.seconds))
+    if not proven():
+        bound = bound.or_higher(pattern_bound(instance, load_s, bound.seconds))
     if proven() or _pours_evenly(instance):
         return bound
     exact = linear_program_bound(instance)

@@ -10,6 +10,7 @@ from controller.placement.cut_bounds import NOTHING, cut_bound
 from controller.placement.fluid_bounds import linear_program_bound, weighted_bound
 from controller.placement.instance import Instance
 from controller.placement.packing_bounds import bins_needed, fullest_sum, packing_bound, whole_units
+from controller.placement.pattern_bounds import least_peak, pattern_bound
 from controller.placement.place import place
 from controller.placement.problem import Demand, Problem
 from controller.placement.proof import prove
@@ -49,6 +50,8 @@ def test_no_placement_is_below_any_bound(problem: Problem) -> None:
         cut_bound(instance),
         packing_bound(instance, load, 0.0),
         packing_bound(instance, load, cut_bound(instance).seconds),
+        pattern_bound(instance, load, 0.0),
+        pattern_bound(instance, load, cut_bound(instance).seconds),
         linear_program_bound(instance),
         weighted_bound(instance, load, float(load.max())),
         prove(instance, chosen, cut_bound(instance)),
@@ -73,6 +76,7 @@ def test_packing_bounds_hold_for_every_way_of_packing(sizes: list[int], links: i
     assert fullest_sum(ordered, links) <= best
     assert whole_units(ordered, links) <= best
     assert bins_needed(ordered, float(best)) <= links
+    assert least_peak(ordered, links, 0.0, float(sum(sizes))) <= best * JUST_ABOVE
 
 
 def min_peak(sizes: list[int], load: list[int]) -> int:
@@ -115,6 +119,17 @@ def test_flows_of_one_job_lie_on_links_in_whole_numbers() -> None:
     assert fullest_sum(np.zeros(3), 2) == 0.0
     # Every 4 counts as a whole 3, and so does the 5: of five units over two links some link carries three.
     assert whole_units(np.array([3.0, 4.0, 4.0, 4.0, 5.0]), 2) == pytest.approx(9)
+
+
+def test_fillings_see_what_sums_and_halves_do_not() -> None:
+    # Three links, three of 5 and six of 4: the fair share is 13, and 13 = 5 + 4 + 4 is a sum; so it fits.
+    assert least_peak(np.array([4.0] * 6 + [5.0] * 3), 3, 0.0, 30.0) == 13
+    # Two links, two of 6 and five of 4: the share is 16 = 4 x 4, which leaves 6 + 6 + 4 for the other; it fits.
+    assert least_peak(np.array([4.0] * 5 + [6.0] * 2), 2, 0.0, 30.0) == 16
+    # Three links, seven of 5 and one of 2: the share is 12.3, sums above it are 15 and 12 + 5; 15 = 3 x 5 is needed.
+    assert least_peak(np.array([2.0] + [5.0] * 7), 3, 0.0, 40.0) == 15
+    # Too many sizes: nothing is said.
+    assert least_peak(np.arange(1.0, 9.0), 2, 7.0, 40.0) == 7.0
 
 
 def test_flows_larger_than_half_a_link_need_a_link_each() -> None:

@@ -1,0 +1,79 @@
+"""What no placement can beat where a leaf's flows have few sizes: patterns in which a link can be filled.
+
+Source: Gilmore and Gomory's cutting-stock program (1961). With four sizes there are some hundred ways to fill a link up
+to a certain load; if even fractions of them cannot hold all flows of a leaf on its links, no placement can. This bound
+is rarely below the optimum of a leaf alone, and costs some linear programs. Decides nothing.
+"""
+
+import numpy as np
+from scipy.optimize import linprog
+
+from controller.fabric.paths import ABSENT, IntArray
+from controller.placement.cut_bounds import NOTHING, Bound
+from controller.placement.instance import TOLERANCE, FloatArray, Instance
+from controller.placement.packing_bounds import kinds_of
+from controller.placement.routes import TwoTierRoutes
+
+PATTERNS = "filling patterns"
+
+# Leaves looked at on each side (the fullest), different sizes of a leaf, and fillings of a link.
+_LEAVES = 4
+_KINDS = 5
+_FILLINGS = 20_000
+
+
+def pattern_bound(instance: Instance, load_s: FloatArray, low_s: float) -> Bound:
+    """The best bound above `low_s` from single leaves whose links are alike; `load_s` is a placement's, by link."""
+    routes = instance.routes
+    if not isinstance(routes, TwoTierRoutes):
+        return NOTHING
+    table, best = routes.table, low_s
+    for side, links in ((0, table.up), (1, table.down)):
+        fullest = np.where(links != ABSENT, load_s[links], 0.0).max(axis=1, initial=0.0)
+        rows = np.array([table.row[pair[side]] for pair in instance.candidates.pairs], dtype=np.intp)
+        over = np.flatnonzero(fullest > best * (1 + TOLERANCE))
+        for leaf in over[np.argsort(-fullest[over], kind="stable")][:_LEAVES].tolist():
+            rates = instance.rates_bps[links[leaf][links[leaf] != ABSENT]]
+            if len(rates) and rates.min() == rates.max():
+                rate = float(rates[0])
+                low, high = best * rate, float(fullest[leaf]) * rate
+                sizes = np.sort(instance.bits[rows == leaf])
+                best = max(best, least_peak(sizes, len(rates), low, high) / rate * (1 - TOLERANCE))
+    return Bound(best, PATTERNS) if best > low_s else NOTHING
+
+
+def least_peak(sizes: FloatArray, links: int, low: float, high: float) -> float:
+    """At least so much is on the fullest of `links`: the smallest sum of sizes between `low` and `high` up to which
+    fractions of fillings can hold all; `low` where there are too many sizes to tell. `sizes` are sorted."""
+    kinds, counts = kinds_of(sizes[sizes > 0])
+    if not len(kinds) or len(kinds) > _KINDS:
+        return low
+    most = np.minimum(counts, np.floor(high / kinds * (1 + TOLERANCE))).astype(np.intp)
+    if np.prod(most + 1.0) > _FILLINGS:
+        return low
+    fillings = np.stack(
+        [axis.ravel() for axis in np.meshgrid(*(np.arange(n + 1) for n in most), indexing="ij")], axis=1
+    )
+    sums = fillings @ kinds
+    possible = np.unique(sums[(sums > low * (1 + TOLERANCE)) & (sums <= high * (1 + TOLERANCE))])
+    first, last = 0, len(possible)
+    while first < last:
+        middle = (first + last) // 2
+        if _holds(fillings, sums, kinds, counts, links, float(possible[middle])):
+            last = middle
+        else:
+            first = middle + 1
+    return float(possible[first]) if first < len(possible) else high if len(possible) else low
+
+
+def _holds(
+    fillings: IntArray, sums: FloatArray, kinds: FloatArray, counts: FloatArray, links: int, peak: float
+) -> bool:
+    """Whether fractions of fillings up to `peak`, as many as there are links, hold all flows."""
+    fits = sums <= peak * (1 + TOLERANCE)
+    # A filling to which something could be added is never needed.
+    room = peak * (1 + TOLERANCE) - sums
+    full = fits & ~((room[:, np.newaxis] >= kinds) & (fillings < counts)).any(axis=1)
+    patterns = fillings[full]
+    solved = linprog(np.ones(len(patterns)), A_ub=-patterns.T, b_ub=-counts, method="highs")
+    return solved.status != 0 or float(solved.fun) <= links + 1e-6
