@@ -55,7 +55,7 @@ def least_peak(sizes: FloatArray, links: int, low: float, high: float) -> float:
         [axis.ravel() for axis in np.meshgrid(*(np.arange(n + 1) for n in most), indexing="ij")], axis=1
     )
     sums = fillings @ kinds
-    possible = np.unique(sums[(sums > low * (1 + TOLERANCE)) & (sums <= high * (1 + TOLERANCE))])
+    possible = np.unique(sums[(sums >= low * (1 - TOLERANCE)) & (sums <= high * (1 + TOLERANCE))])
     first, last = 0, len(possible)
     while first < last:
         middle = (first + last) // 2
