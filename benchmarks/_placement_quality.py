@@ -1,5 +1,6 @@
 """How near to the best possible each method comes, every method on the same problems in the same run."""
 
+import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -123,7 +124,7 @@ def _row(
 
 def _percentile(ordered: list[float], share: float) -> float:
     """The smallest value that at least this share of all does not exceed."""
-    return ordered[min(len(ordered) - 1, -(-int(share * 100 * len(ordered)) // 100) - 1 if len(ordered) > 1 else 0)]
+    return ordered[max(math.ceil(share * len(ordered)) - 1, 0)]
 
 
 HEALTHY = ((4, 4, 4), (16, 8, 16), (32, 32, 32), (64, 32, 32), (64, 64, 64))

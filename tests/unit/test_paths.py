@@ -1,8 +1,11 @@
 """Two-tier paths against a graph search, and what is asked of them piecemeal."""
 
+import random
+
 import networkx as nx
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from controller.fabric.model import FabricView, Link, PortRef, Role, Switch
 from controller.fabric.paths import TwoTierPaths, link_capacities, two_tier_paths
@@ -90,3 +93,20 @@ def test_an_empty_fabric_has_no_paths() -> None:
 def test_capacities_are_for_both_directions() -> None:
     fabric = view(plan(leaves=1, spines=1, rate_bps=7))
     assert link_capacities(fabric) == {PortRef(leaf(1), 1): 7, PortRef(spine(1), 1): 7}
+
+
+@given(views(max_leaves=4, max_spines=4), st.randoms(use_true_random=False))
+def test_without_links_it_is_as_if_made_anew(fabric: FabricView, rng: random.Random) -> None:
+    dead = [link for link in fabric.links if rng.random() < 0.3]
+    left = two_tier_paths(fabric).without([end for link in dead for end in (link.a, link.b)] + [PortRef(999, 9)])
+    anew = two_tier_paths(FabricView(fabric.switches, {}, tuple(k for k in fabric.links if k not in dead), ()))
+    assert {pair: set(found) for pair, found in left.items()} == {pair: set(found) for pair, found in anew.items()}
+    assert all(left.joins(pair) == bool(found) for pair, found in anew.items())
+    for pair, found in two_tier_paths(fabric).items():
+        assert all(left.is_live(pair, path) == (path in anew[pair]) for path in found)
+
+
+def test_ports_are_told_apart_though_their_hash_is_plain() -> None:
+    ports = [PortRef(dpid, port) for dpid in (1, 2, 2**64 - 1) for port in range(1, 50)]
+    assert len(set(ports)) == len(ports)
+    assert hash(PortRef(7, 3)) == hash(PortRef(7, 3))

@@ -262,3 +262,46 @@ def test_the_bound_knows_that_flows_are_indivisible() -> None:
     # One large flow among small ones is not spread.
     one = [Demand("big", leaf(1), leaf(2), 10 * MEGABYTE), Demand("small", leaf(1), leaf(2), MEGABYTE)]
     assert lower_bound_s(problem_on(fabric, one)) == pytest.approx(10 * FLOW_S)
+
+
+def test_the_higher_priority_is_placed_as_if_the_lower_did_not_exist() -> None:
+    """Placed together, 3 | 2 + 2 would be best; but the two important flows must not share a link."""
+    fabric = view(plan(leaves=2, spines=2))
+    sizes = {"big": (3, 0), "vip1": (2, 1), "vip2": (2, 1)}
+    demands = [Demand(f, leaf(1), leaf(2), size * MEGABYTE, priority=level) for f, (size, level) in sizes.items()]
+    problem = problem_on(fabric, demands)
+    placed = place(problem)
+    assert placed.paths["vip1"] != placed.paths["vip2"]
+    assert placed.certificate.max_load_s == pytest.approx(5 * FLOW_S)
+    alike = place(replace(problem, demands=tuple(replace(d, priority=0) for d in demands)))
+    assert alike.paths["vip1"] == alike.paths["vip2"]
+    assert alike.certificate.max_load_s == pytest.approx(4 * FLOW_S)
+    # The certificate is about all flows, whatever their priority: here it says what the priority costs.
+    assert placed.certificate.lower_bound_s == pytest.approx(4 * FLOW_S)
+    same = place(replace(problem, demands=tuple(replace(d, priority=5) for d in demands)))
+    assert same == alike
+
+
+def test_new_flows_fit_between_pinned_ones_exactly() -> None:
+    """Half of a full ring is pinned as placed before; the other half fits into what is left, and nothing moves."""
+    fabric = view(plan(leaves=6, spines=8, hosts=8))
+    whole = place(problem_on(fabric, ring(6, 8)))
+    pinned = [replace(d, pinned=whole.paths[d.flow_id]) if int(d.flow_id.split("-")[1]) % 2 else d for d in ring(6, 8)]
+    placed = place(problem_on(fabric, pinned))
+    assert placed.certificate.proven_optimal
+    assert placed.certificate.max_load_s == pytest.approx(FLOW_S)
+    assert all(placed.paths[d.flow_id] == d.pinned for d in pinned if d.pinned)
+
+
+@pytest.mark.parametrize(
+    ("demands", "bound"),
+    [
+        ([Demand("a", leaf(1), leaf(2), MEGABYTE)], "leaf uplinks"),
+        ([Demand(f"{n}", leaf(i), leaf(3), MEGABYTE) for n, i in enumerate((1, 1, 2))], "leaf downlinks"),
+        ([Demand(f"{n}", leaf(1), leaf(2), size * MEGABYTE) for n, size in enumerate((6, 6, 3, 3, 3))], "packing"),
+        ([], ""),
+    ],
+)
+def test_the_certificate_says_which_bound_it_rests_on(demands: list[Demand], bound: str) -> None:
+    certificate = place(problem_on(view(plan(leaves=3, spines=2)), demands)).certificate
+    assert certificate.bound == bound
