@@ -1,37 +1,37 @@
 """The benchmark's own arithmetic: what its cases are, and that its rows can be trusted. It times nothing."""
 
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-
-from _placement_cases import equal, fluid_s, mixed, permutation, ring, three_tier
-from _placement_quality import SPLIT, WHOLE, measure
-
 from controller.placement.place import place
+
+# Benchmarks are scripts, not a package: they find one another beside themselves.
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+cases, quality = import_module("_placement_cases"), import_module("_placement_quality")
 
 
 def test_every_method_is_measured_on_the_same_problems() -> None:
-    rows = measure("4 x 4 x 4", "mixed", 0.1, range(2), lambda seed: mixed(4, 4, 4, 0.1, seed))
+    rows = quality.measure("4 x 4 x 4", "mixed", 0.1, range(2), lambda seed: cases.mixed(4, 4, 4, 0.1, seed))
     by_name = {(row.method, row.queue_pairs): row for row in rows}
     assert len(by_name) == len(rows) == 12
     assert {row.seeds for row in rows} == {2}
-    whole = by_name[WHOLE, 1]
+    whole = by_name[quality.WHOLE, 1]
     for row in rows:
         assert row.to_ideal_p99 >= row.to_ideal_median > 0
         if row.queue_pairs == 1 and "twice" not in row.method:
             assert row.to_ideal_median >= whole.to_ideal_median * (1 - 1e-9)
         if "twice" not in row.method:
             assert row.to_ideal_median >= 1 - 1e-9
-    for count, name in SPLIT.items():
+    for count, name in quality.SPLIT.items():
         assert by_name[name, count].to_ideal_median <= whole.to_ideal_median * (1 + 1e-9)
 
 
 def test_healthy_cases_are_what_their_names_say() -> None:
-    for pattern in (permutation, ring):
-        case = equal(4, 4, 4, pattern, 3)
+    for pattern in (cases.permutation, cases.ring):
+        case = cases.equal(4, 4, 4, pattern, 3)
         names = [flow.split("/")[1].split("-") for flow in case.destination]
         assert len({a for a, _ in names}) == len({b for _, b in names}) == len(names)
         assert place(case.problem).certificate.proven_optimal
@@ -39,18 +39,18 @@ def test_healthy_cases_are_what_their_names_say() -> None:
 
 
 def test_ideal_spraying_is_bytes_over_live_links() -> None:
-    case = mixed(4, 4, 4, 0.1, 1)
+    case = cases.mixed(4, 4, 4, 0.1, 1)
     slowest = max(
         8
         * sum(d.size_bytes for d in case.problem.demands if d.src_leaf == leaf)
         / sum(400e9 for link in case.problem.paths.up[row].tolist() if link >= 0)
         for row, leaf in enumerate(case.problem.paths.leaves)
     )
-    assert fluid_s(case.problem) >= slowest * (1 - 1e-12)
+    assert cases.fluid_s(case.problem) >= slowest * (1 - 1e-12)
 
 
 @pytest.mark.parametrize("flows", [10, 300])
 def test_three_tier_cases_have_as_many_flows_as_asked(flows: int) -> None:
-    problem = three_tier(2, 4, 4, 4, 4, flows)
+    problem = cases.three_tier(2, 4, 4, 4, 4, flows)
     assert len(problem.demands) == flows
     assert place(problem).certificate.proven_optimal
