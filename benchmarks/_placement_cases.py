@@ -33,7 +33,7 @@ def fabric(leaves: int, spines: int, failed: float = 0.0, seed: int = 0) -> Fabr
     links = [
         Link(PortRef(1 + i, 1 + j), PortRef(10_001 + j, 1 + i), RATE_BPS) for i in range(leaves) for j in range(spines)
     ]
-    down = set(random.Random(seed).sample(range(len(links)), int(failed * len(links))))
+    down = set(random.Random(seed).sample(range(len(links)), round(failed * len(links))))
     return FabricView(switches, {}, tuple(link for i, link in enumerate(links) if i not in down), ())
 
 
