@@ -173,6 +173,12 @@ def main(arguments: list[str]) -> int:
             raise SystemExit(told_to_end[0])
         console.print(f"[dim]{time.monotonic() - started:6.1f} s[/]  {text}", highlight=False)
 
+    def unraisable(dropped: sys.UnraisableHookArgs) -> None:
+        # An end that fell into such a place comes again with the next word said.
+        if not isinstance(dropped.exc_value, SystemExit):
+            sys.__unraisablehook__(dropped)
+
+    sys.unraisablehook = unraisable
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, end)
     try:
