@@ -4,19 +4,19 @@ Pure: no clock and no randomness, and the order of the demands makes no differen
 lives. Which flows there are, and when to ask again, is decided by `core`.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from controller.fabric.model import Path, PortRef
+from controller.fabric.model import Path
 from controller.fabric.paths import IntArray, TwoTierPaths
 from controller.placement.certificate import Certificate
 from controller.placement.channels import ExactPlacement, colouring_start, place_exactly
 from controller.placement.cut_bounds import Bound, cut_bound
 from controller.placement.improvement import improve
-from controller.placement.instance import TOLERANCE, FloatArray, Instance, in_order
+from controller.placement.instance import TOLERANCE, Instance, in_order
 from controller.placement.least_loaded import least_loaded
+from controller.placement.load import LoadByPort
 from controller.placement.planes import plane_start
 from controller.placement.problem import Demand, Placement, Problem
 from controller.placement.proof import prove
@@ -77,7 +77,7 @@ def answer(problem: Problem, instance: Instance, chosen: IntArray, method: str, 
             for d, row, pinned in zip(instance.demands, chosen.tolist(), stays, strict=True)
         },
         unplaced=instance.unplaced,
-        load_s=_load_by_port(problem, ports, load[:-1]),
+        load_s=LoadByPort(problem.capacity_bps, instance.routes.index, load[:-1]),
         certificate=certify(float(load.max()), bound.seconds, method, bound.name),
     )
 
@@ -133,14 +133,6 @@ def _exact_answer(
     return Placement(
         paths={d.flow_id: (ports[u], ports[v]) for d, u, v in zip(demands, up, down, strict=True)},
         unplaced=(),
-        load_s=_load_by_port(problem, ports, load_s),
+        load_s=LoadByPort(problem.capacity_bps, paths.index, load_s),
         certificate=certify(float(load_s.max()), exact.lower_bound_s, EDGE_COLOURING, exact.bound),
     )
-
-
-def _load_by_port(problem: Problem, ports: Sequence[PortRef], load: FloatArray) -> dict[PortRef, float]:
-    """Every link direction the problem knows, idle ones with 0.0."""
-    result = dict.fromkeys(problem.capacity_bps, 0.0)
-    loaded = np.flatnonzero(load)
-    result.update(zip([ports[i] for i in loaded.tolist()], load[loaded].tolist(), strict=True))
-    return result

@@ -305,3 +305,16 @@ def test_new_flows_fit_between_pinned_ones_exactly() -> None:
 def test_the_certificate_says_which_bound_it_rests_on(demands: list[Demand], bound: str) -> None:
     certificate = place(problem_on(view(plan(leaves=3, spines=2)), demands)).certificate
     assert certificate.bound == bound
+
+
+def test_loads_are_a_mapping_of_every_known_port() -> None:
+    problem = problem_on(view(plan(leaves=2, spines=2)), ring(2, 1))
+    load = place(replace(problem, capacity_bps={**problem.capacity_bps, PortRef(7, 7): 5})).load_s
+    assert load[PortRef(7, 7)] == 0.0
+    assert len(load) == len(problem.capacity_bps) + 1
+    assert dict(load) == dict(load.items())
+    assert sum(load.values()) == pytest.approx(4 * FLOW_S)
+    assert repr(load).startswith("LoadByPort({PortRef(")
+    assert PortRef(9, 9) not in load
+    with pytest.raises(KeyError):
+        load[PortRef(9, 9)]
