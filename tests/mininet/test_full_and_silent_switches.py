@@ -112,11 +112,21 @@ def test_a_hundred_flows_meet_tables_of_fifty(topology: str, tmp_path: Path) -> 
         assert steered_ports(running, "leaf1") == set()
 
 
+def session(fabric, switch: str) -> str:  # type: ignore[no-untyped-def]
+    """Where a switch's session comes from; empty unless the switch is connected and in sync."""
+    from heddle.v1 import fabric_pb2
+
+    found = fabric.GetTopology(fabric_pb2.GetTopologyRequest(), timeout=30)
+    return next((s.peer_address for s in found.switches if s.name == switch and s.connected and s.in_sync), "")
+
+
 @contextmanager
-def relayed(running: Product, switch: str) -> Iterator[subprocess.Popen[bytes]]:
+def relayed(running: Product, fabric, switch: str) -> Iterator[subprocess.Popen[bytes]]:  # type: ignore[no-untyped-def]
     """A switch's session through a process that can be stopped."""
     from demo_controllers import OPENFLOW
 
+    direct = session(fabric, switch)
+    assert direct
     command = [sys.executable, str(_RELAY), str(_RELAY_PORT), OPENFLOW.rpartition(":")[2]]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as relay:
         try:
@@ -125,6 +135,8 @@ def relayed(running: Product, switch: str) -> Iterator[subprocess.Popen[bytes]]:
             target = f"tcp:127.0.0.1:{_RELAY_PORT}"
             arguments = ["set-controller", switch, target, "--", "set", "controller", switch, "max_backoff=1000"]
             running.lab.ovs.vsctl(*arguments)
+            # The links outlive the old session for a moment, so that they do not show that the new one carries.
+            wait_for(lambda: session(fabric, switch) not in {"", direct}, f"{switch} comes through the relay")
             lab = running.lab.plan
             running.controller.wait_for(len(lab.links), len(lab.hosts), timeout_s=_WAIT_S)
             yield relay
@@ -147,7 +159,7 @@ def test_flows_go_round_a_frozen_spine_which_is_used_again_when_it_returns(tmp_p
     with (
         product("parallel-unequal.yaml", tmp_path) as running,
         stubs(running) as (_, fabric),
-        relayed(running, "spine1") as relay,
+        relayed(running, fabric, "spine1") as relay,
     ):
         os.kill(relay.pid, signal.SIGSTOP)
         started_s = time.monotonic()
@@ -172,7 +184,7 @@ def test_the_flows_of_a_frozen_leaf_wait_on_ecmp_and_the_caller_knows(tmp_path: 
     with (
         product("leafspine-2x2.yaml", tmp_path) as running,
         stubs(running) as (_, fabric),
-        relayed(running, "leaf2") as relay,
+        relayed(running, fabric, "leaf2") as relay,
     ):
         # Hosts that know one another need no controller.
         assert None not in running.lab.ping_pairs(timeout_s=5.0).values()
