@@ -47,6 +47,8 @@ from controller.qos.queues import port_queues
 
 # Links come up in bursts; placing and compiling once per burst is enough. Losses are acted on at once.
 _SETTLE_S = 0.02
+# What does not by itself call for a look at every switch.
+_CALM_EVENTS = (Tick, PacketReceived, PortStatisticsRead)
 
 
 class Core:
@@ -77,8 +79,11 @@ class Core:
         # State's revision, changes and silent switches when everything was last settled.
         self._noted: tuple[int, int, frozenset[int]] | None = None
         self._capacity_alarms: dict[str, str] = {}
-        # When the shell was asked to come back at the latest.
+        # When the shell was asked to come back at the latest, and when that is for more than beacons.
         self._wanted_s: float | None = None
+        self._settle_due_s: float | None = None
+        # Something has changed since all was last settled.
+        self._stirred = False
         self._periodic_due_s = float("-inf")
 
     @property
@@ -89,17 +94,24 @@ class Core:
         if self._wanted_s is not None and now_s > self._wanted_s:
             # We come late ourselves, busy or starved: the answers of that time are still to be read.
             self.reconciler.forgive(now_s - self._wanted_s)
-        commands = self._reduce(event, now_s) + self._settle(now_s)
-        self._wanted_s = self.next_deadline_s()
+        self._stirred = not isinstance(event, _CALM_EVENTS) or self.reconciler.holding
+        commands = self._reduce(event, now_s) + self._listen(now_s)
+        # Most events are beacons that bring nothing new; looking at every switch at each would cost the square of them.
+        if self._stirred or (self._settle_due_s is not None and now_s >= self._settle_due_s):
+            commands += self._settle(now_s)
+            self._settle_due_s = self._next_settling_s()
+        found = (self._settle_due_s, self.discovery.next_deadline_s())
+        self._wanted_s = min((due_s for due_s in found if due_s is not None), default=None)
         return commands
 
     def next_deadline_s(self) -> float | None:
         """When `Tick` is wanted at the latest; None only while no switch has ever connected."""
+        return self._wanted_s
+
+    def _next_settling_s(self) -> float | None:
         deadlines = [*self.reconciler.deadlines(), *capacity.retries_due_s(self.state), *self.comparisons.deadlines()]
         deadlines += [due for due in (self.state.replan_due_s, self.memory.next_deadline_s()) if due is not None]
-        beacons = self.discovery.next_deadline_s()
-        if beacons is not None:
-            deadlines.append(beacons)
+        deadlines += self._overdue_s()
         if any(s.session_id for s in self.state.switches.values()):
             deadlines.append(self._periodic_due_s)
         return min(deadlines, default=None)
@@ -270,18 +282,23 @@ class Core:
         self._jobs_changed(due_s)
 
     def _jobs_changed(self, due_s: float) -> None:
+        self._stirred = True
         due = self.state.replan_due_s
         self.state.replan_due_s = due_s if due is None else min(due, due_s)
 
     # --- settling --------------------------------------------------------------------------------------
 
-    def _settle(self, now_s: float) -> list[Command]:
+    def _listen(self, now_s: float) -> list[Command]:
+        """Sends the beacons that are due, and looks for those that stay out."""
         commands: list[Command] = []
         lost = self.discovery.expire(now_s, self.answers)
         if lost:
             self._fabric_changed(now_s)
             commands += [Report(Severity.WARNING, f"link {a} - {b} is silent: taken down") for a, b in lost]
-        commands += self._beacons(now_s)
+        return commands + self._beacons(now_s)
+
+    def _settle(self, now_s: float) -> list[Command]:
+        commands: list[Command] = []
         if now_s >= self._periodic_due_s:
             commands += self._periodic(now_s)
         commands += self.reconciler.give_up_late(now_s)
@@ -317,9 +334,20 @@ class Core:
     def _suspect_overdue(self, now_s: float) -> None:
         """A switch may freeze while nothing is to be changed on it: then its statistics stay out."""
         for switch in self.state.switches.values():
-            asked_s = self.answers.owing_since_s(switch.dpid, switch.heard_s)
-            if asked_s is not None and now_s - asked_s >= self.settings.batch_timeout_s:
+            due_s = self._overdue_of(switch)
+            if due_s is not None and now_s >= due_s:
                 self.reconciler.suspect(switch, now_s)
+
+    def _overdue_of(self, switch: SwitchState) -> float | None:
+        """When the switch is to be suspected for what it owes; None where that would change nothing."""
+        if not switch.ready or switch.in_flight:
+            return None
+        asked_s = self.answers.owing_since_s(switch.dpid, switch.heard_s)
+        return None if asked_s is None else asked_s + self.settings.batch_timeout_s
+
+    def _overdue_s(self) -> list[float]:
+        found = (self._overdue_of(switch) for switch in self.state.switches.values())
+        return [due_s for due_s in found if due_s is not None]
 
     def _note_settled(self) -> list[Command]:
         """The switches hold what was decided: what that means for later, and what people should know about it."""
@@ -338,11 +366,11 @@ class Core:
         ]
 
     def _beacons(self, now_s: float) -> list[Command]:
-        sessions = {s.dpid for s in self.state.switches.values() if s.session_id}
+        switches, key = self.state.switches, self.settings.beacon_key
         return [
-            SendPacket(port.ref.dpid, (port.ref.port_no,), beacon.encode(sent, port.mac, self.settings.beacon_key))
+            SendPacket(port.ref.dpid, (port.ref.port_no,), beacon.encode(sent, port.mac, key))
             for sent, port in self.discovery.beacons_due(now_s)
-            if port.ref.dpid in sessions
+            if (switch := switches.get(port.ref.dpid)) is not None and switch.session_id
         ]
 
     def _periodic(self, now_s: float) -> list[Command]:

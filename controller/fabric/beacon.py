@@ -6,10 +6,10 @@ controller can make a link appear. What a received beacon *means* for a link is 
 Format: IEEE 802.1AB-2016, clauses 8 and 9; two organisationally specific TLVs hold sequence number and hash.
 """
 
-import hashlib
 import hmac
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 
 from controller.fabric.model import PortRef
 
@@ -52,17 +52,23 @@ def _tlv(kind: int, value: bytes) -> bytes:
 
 
 def _hash(key: bytes, body: bytes) -> bytes:
-    return hmac.new(key, body, hashlib.sha256).digest()[:_HASH_BYTES]
+    return hmac.digest(key, body, "sha256")[:_HASH_BYTES]
+
+
+@lru_cache(maxsize=1 << 14)
+def _sender(sender: PortRef) -> bytes:
+    """What all beacons of a port begin with."""
+    return (
+        _tlv(_TLV_CHASSIS, bytes([_LOCALLY_ASSIGNED]) + f"dpid:{sender.dpid:016x}".encode())
+        + _tlv(_TLV_PORT, bytes([_LOCALLY_ASSIGNED]) + str(sender.port_no).encode())
+        + _tlv(_TLV_TTL, struct.pack("!H", _TTL_S))
+    )
 
 
 def encode(beacon: Beacon, source_mac: str, key: bytes) -> bytes:
     """The whole Ethernet frame."""
-    body = (
-        _tlv(_TLV_CHASSIS, bytes([_LOCALLY_ASSIGNED]) + f"dpid:{beacon.sender.dpid:016x}".encode())
-        + _tlv(_TLV_PORT, bytes([_LOCALLY_ASSIGNED]) + str(beacon.sender.port_no).encode())
-        + _tlv(_TLV_TTL, struct.pack("!H", _TTL_S))
-        + _tlv(_TLV_ORGANISATION, _OUI + bytes([_SUBTYPE_SEQUENCE]) + struct.pack("!Q", beacon.sequence))
-    )
+    sequence = _OUI + bytes([_SUBTYPE_SEQUENCE]) + struct.pack("!Q", beacon.sequence)
+    body = _sender(beacon.sender) + _tlv(_TLV_ORGANISATION, sequence)
     proof = _tlv(_TLV_ORGANISATION, _OUI + bytes([_SUBTYPE_HASH]) + _hash(key, body))
     header = NEAREST_BRIDGE + bytes.fromhex(source_mac.replace(":", "")) + struct.pack("!H", ETHERTYPE_LLDP)
     return header + body + proof + _tlv(_TLV_END, b"")

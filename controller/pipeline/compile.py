@@ -8,11 +8,12 @@ missing is still delivered. How a switch gets from what it holds to this is deci
 import ipaddress
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from controller.fabric.arp import ETHERTYPE_ARP as _ARP
 from controller.fabric.arp import PROBE_MAC
 from controller.fabric.beacon import ETHERTYPE_LLDP as _LLDP
-from controller.fabric.model import FabricView, Host, PortRef, Role
+from controller.fabric.model import FabricView, PortRef, Role
 from controller.pipeline.cookies import Kind, cookie
 from controller.pipeline.groups import GroupAllocator, weighted_ports
 from controller.pipeline.neighbourhood import Neighbourhood
@@ -92,14 +93,16 @@ def merged(base: Mapping[int, SwitchTables], steering: Mapping[int, SwitchTables
     }
 
 
-def _guard_rules() -> list[Rule]:
+# The same on every switch and in every compilation; sharing the rules makes comparing them cheap as well.
+@lru_cache(maxsize=1)
+def _guard_rules() -> tuple[Rule, ...]:
     punt = (Output(OFPP_CONTROLLER, WHOLE_PACKET),)
     ours = cookie(Kind.GUARD)
     # Bridge-filtered multicast (IEEE 802.1Q, table 8-1) never leaves the link it was sent on.
     link_local = match(eth_dst=(0x0180C2000000, 0xFFFFFFFFFFF0))
     answers_to_us = match(eth_type=_ARP, eth_dst=int(PROBE_MAC.replace(":", ""), 16))
     questions_to_all = match(eth_type=_ARP, eth_dst=0xFFFFFFFFFFFF)
-    return [
+    return (
         checked(Rule(GUARD.table_id, 1000, match(eth_type=_LLDP), ours, punt)),
         checked(Rule(GUARD.table_id, 900, answers_to_us, ours, punt, meter_id=_PUNT_METER)),
         # The controller learns from every question; the one who is asked gets it as well (and nobody else), so that
@@ -109,10 +112,11 @@ def _guard_rules() -> list[Rule]:
         checked(Rule(GUARD.table_id, 850, match(eth_type=_ARP), ours, goto_table=ROUTE.table_id)),
         checked(Rule(GUARD.table_id, 800, link_local, ours)),
         checked(Rule(GUARD.table_id, 0, (), ours, goto_table=CLASSIFY.table_id)),
-    ]
+    )
 
 
-def _classify_rules(qos: QosSettings) -> list[Rule]:
+@lru_cache(maxsize=8)
+def _classify_rules(qos: QosSettings) -> tuple[Rule, ...]:
     ours = cookie(Kind.CLASSIFY)
 
     def rule(priority: int, matched: Match, actions: tuple[Action, ...] = ()) -> Rule:
@@ -120,7 +124,7 @@ def _classify_rules(qos: QosSettings) -> list[Rule]:
 
     rules = [rule(0, ())]
     if not qos.enabled:
-        return rules
+        return tuple(rules)
     control, collective = qos.of(TrafficClass.CONTROL), qos.of(TrafficClass.COLLECTIVE)
     best_effort = qos.of(TrafficClass.BEST_EFFORT)
     for eth_type in (_IPV4, _IPV6):
@@ -131,7 +135,7 @@ def _classify_rules(qos: QosSettings) -> list[Rule]:
         ours_alone = sorted({control.dscp, collective.dscp} - {best_effort.dscp})
         rules += [rule(150, match(eth_type=eth_type, ip_dscp=dscp), _into(best_effort)) for dscp in ours_alone]
         rules.append(rule(100, match(eth_type=eth_type), (SetQueue(best_effort.queue_id),)))
-    return rules
+    return tuple(rules)
 
 
 def _into(settings: ClassSettings) -> tuple[Action, ...]:
@@ -145,7 +149,7 @@ def _add_routes(tables: _Tables, dpid: int, near: Neighbourhood, by_prefix: bool
         tables.rules.append(checked(Rule(ROUTE.table_id, priority, match(**fields), ours, actions)))
 
     for host in near.hosts_of.get(dpid, ()):
-        for version, address in _addresses(host):
+        for version, address in _numbers(host.addresses):
             for fields in _destinations(version, address, _WHOLE[version]):
                 route(300, fields, (Output(host.port.port_no),))
     if near.view.switches[dpid].role == Role.LEAF:
@@ -172,7 +176,7 @@ def _elsewhere(dpid: int, near: Neighbourhood, by_prefix: bool) -> Iterator[tupl
     of_version: dict[int, dict[int, int]] = {4: {}, 6: {}}
     for leaf, hosts in near.hosts_of.items():
         for host in hosts:
-            for version, address in _addresses(host):
+            for version, address in _numbers(host.addresses):
                 of_version[version][address] = leaf
     for version, leaf_of in of_version.items():
         if by_prefix:
@@ -183,9 +187,10 @@ def _elsewhere(dpid: int, near: Neighbourhood, by_prefix: bool) -> Iterator[tupl
             yield from ((version, a, _WHOLE[version], leaf) for a, leaf in leaf_of.items() if leaf != dpid)
 
 
-def _addresses(host: Host) -> list[tuple[int, int]]:
-    parsed = (ipaddress.ip_address(text) for text in host.addresses)
-    return [(address.version, int(address)) for address in parsed]
+@lru_cache(maxsize=1 << 16)
+def _numbers(addresses: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
+    """(IP version, value) of each. Every switch asks for every host's."""
+    return tuple((address.version, int(address)) for address in map(ipaddress.ip_address, addresses))
 
 
 def _destinations(version: int, value: int, mask: int) -> list[dict[str, int | tuple[int, int]]]:

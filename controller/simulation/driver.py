@@ -84,7 +84,7 @@ class CoreDriver(ABC):
             due_s = self._next_s()
             if due_s is None or due_s > time_s:
                 break
-            self._step()
+            self._step(due_s)
         self.agenda.jump(time_s)
 
     def run_for(self, seconds: float) -> None:
@@ -100,18 +100,20 @@ class CoreDriver(ABC):
         while True:
             quiet_s = self._last_activity_s + settle_s
             due_s = self._next_s()
-            if not self._busy() and (due_s is None or due_s > quiet_s) and quiet_s <= end_s:
+            if (due_s is None or due_s > quiet_s) and quiet_s <= end_s and not self._busy():
                 self.agenda.jump(quiet_s)
                 return self.now_s
             if due_s is None or due_s > end_s:
                 self.agenda.jump(end_s)
                 reason = self._busy() or f"something changed {end_s - self._last_activity_s:.3f} s ago"
                 raise NotQuietError(f"not quiet after {max_s} s: {reason}")
-            self._step()
+            self._step(due_s)
 
     def _next_s(self) -> float | None:
-        times = [self.agenda.next_s(), self._deadline_s()]
-        return min((time_s for time_s in times if time_s is not None), default=None)
+        next_s, deadline_s = self.agenda.next_s(), self._deadline_s()
+        if next_s is None or deadline_s is None:
+            return deadline_s if next_s is None else next_s
+        return min(next_s, deadline_s)
 
     def _deadline_s(self) -> float | None:
         if self.core is None:
@@ -121,9 +123,10 @@ class CoreDriver(ABC):
         deadline_s = self._asked[1]
         return None if deadline_s is None else max(deadline_s, self.now_s)
 
-    def _step(self) -> None:
-        deadline_s, next_s = self._deadline_s(), self.agenda.next_s()
-        if deadline_s is None or (next_s is not None and next_s < deadline_s):
+    def _step(self, due_s: float) -> None:
+        """Does what is due at `due_s`: the core's wake-up first."""
+        deadline_s = self._deadline_s()
+        if deadline_s is None or due_s < deadline_s:
             self.agenda.run_next()
             return
         self._ticks_at_once = self._ticks_at_once + 1 if deadline_s == self.now_s else 0

@@ -5,7 +5,7 @@ What the steps are is decided in `fuzz_steps`, what must hold in `fuzz_checks`.
 
 import traceback
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from controller.core.commands import Accepted, Refused
@@ -27,8 +27,10 @@ from controller.simulation.watch import DeliveryWatch
 
 _AUDIT_S = 5.0
 _STATISTICS_S = 2.0
+# Beacons are half of a run's work; so seldom, more of it goes into what they may meet.
+_BEACON_S = 2.0
 # Longer than a beacon's period; and than a silent failure takes to show, where there has been one.
-_SETTLE_S, _SETTLE_AFTER_SILENCE_S = 2.5, 6.5
+_SETTLE_S, _SETTLE_AFTER_SILENCE_S = 2.5, 10.5
 # A frozen switch is read again after at most 30 s of back-off; a read may take 10 s to be given up.
 _LONGEST_TROUBLE_S = 120.0
 _AT_REST_S = 10.0
@@ -100,7 +102,8 @@ class FuzzRun:
         key = self._cores.to_bytes(32, "big")
         plan = self._plan if self.fabric.with_plan else None
         qos = QosSettings(enabled=self.fabric.qos)
-        return Core(CoreSettings(key, plan, qos, statistics_period_s=_STATISTICS_S, audit_period_s=_AUDIT_S))
+        settings = CoreSettings(key, plan, qos, beacon_period_s=_BEACON_S)
+        return Core(replace(settings, statistics_period_s=_STATISTICS_S, audit_period_s=_AUDIT_S))
 
     # --- steps --------------------------------------------------------------------------------------------
 
@@ -210,6 +213,7 @@ class FuzzRun:
         """Waits for rest and raises on the first invariant that does not hold."""
         network = self.network
         self._come_to_rest()
+        rested_s = network.now_s
         if self._altered:
             # What others change shows with the next audit.
             network.run_for(_AUDIT_S + 1.0)
@@ -217,7 +221,7 @@ class FuzzRun:
             self._come_to_rest()
         # Without a plan a host is known once it has said something.
         network.announce_hosts()
-        settle_s = _SETTLE_AFTER_SILENCE_S if self._silent else _SETTLE_S
+        settle_s = max(_SETTLE_S, rested_s + _SETTLE_AFTER_SILENCE_S - network.now_s) if self._silent else _SETTLE_S
         self._silent = False
         network.run_until_quiet(_LONGEST_TROUBLE_S, settle_s=settle_s)
         self._come_to_rest()

@@ -7,6 +7,7 @@ What the messages do is decided by `switches`; who hears of events is decided by
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 from controller.core.commands import ReadPortStatistics, ReadTables, SendBatch, SendPacket
@@ -180,11 +181,13 @@ class Session:
 
     def _work(self) -> None:
         """The switch does one thing at a time, in order."""
-        if self._busy or self._frozen or not self._inbox or not self.open_at_switch:
-            return
-        cost_s, action = self._inbox.popleft()
-        self._busy = True
-        self._around.agenda.after(cost_s * self.slowness, lambda: self._finish(action))
+        while self._inbox and not (self._busy or self._frozen) and self.open_at_switch:
+            cost_s, action = self._inbox.popleft()
+            if cost_s:
+                self._busy = True
+                self._around.agenda.after(cost_s * self.slowness, partial(self._finish, action))
+                return
+            action()
 
     def _finish(self, action: Action) -> None:
         self._busy = False
