@@ -316,9 +316,9 @@ class Core:
             self._jobs_changed(now_s)
         if self.state.replan_due_s is not None and now_s >= self.state.replan_due_s:
             self._replan(now_s)
-        # What is decided is written down before a switch hears of it, and long before its caller does.
-        commands += self.memory.due(now_s)
+        # Written down while the switches work: callers hear of it when both are done, and a repair waits for no disk.
         commands += self.reconciler.next_batches(now_s)
+        commands += self.memory.due(now_s)
         settled = self.state.replan_due_s is None and self.reconciler.settled
         if settled:
             commands += self._note_settled()

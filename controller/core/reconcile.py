@@ -3,7 +3,8 @@
 There is no stored plan of steps. Whenever nothing is in flight, the next stage is derived anew from desired and
 actual state, and it is the same stage on all switches: traffic is switched over only when every switch is prepared,
 and nothing is removed before all traffic is switched over and has drained. So a change of mind, a lost switch or a
-refused rule needs no special path: it only changes what the next look finds.
+refused rule needs no special path: it only changes what the next look finds. Where no switch has to prepare more than
+groups of its own that nothing uses yet, that and the switching over go out together.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +15,15 @@ from controller.core.events import BatchAnswered, BatchStatus, TablesRead
 from controller.core.state import InFlight, State, SwitchState
 from controller.fabric.model import Role
 from controller.pipeline.cookies import is_ours
-from controller.pipeline.diff import ActualTables, Stage, guard_only, is_steering, opens_way, stages
+from controller.pipeline.diff import (
+    ActualTables,
+    Stage,
+    adds_unused_only,
+    guard_only,
+    is_steering,
+    opens_way,
+    stages,
+)
 from controller.pipeline.foreign import ForeignHoldings, ForeignPolicy, describe
 from controller.pipeline.refusals import NoRoom, no_room
 from controller.pipeline.room import make_room
@@ -25,6 +34,8 @@ _READ_AGAIN_S = 0.5
 _SILENT_AGAIN_S = 2.0
 _LONGEST_BACKOFF_S = 30.0
 _NO_HOLD = float("-inf")
+
+Batches = list[tuple[SwitchState, tuple[Modification, ...]]]
 
 
 @dataclass(slots=True)
@@ -112,7 +123,7 @@ class Reconciler:
         self._draining = False
         if any(s.in_flight for s in self.state.switches.values()):
             return []
-        wanted: dict[Stage, list[tuple[SwitchState, tuple[Modification, ...]]]] = {}
+        wanted: dict[Stage, Batches] = {}
         for switch in self.state.switches.values():
             if not switch.ready or switch.actual is None or not switch.unsettled:
                 continue
@@ -127,7 +138,11 @@ class Reconciler:
         self._draining = stage == Stage.REMOVE and now_s < self._drained_at_s
         if self._draining:
             return []
-        return [self._send(switch, stage, modifications, now_s) for switch, modifications in wanted[stage]]
+        batches = wanted[stage]
+        if stage == Stage.PREPARE and all(adds_unused_only(modifications) for _, modifications in batches):
+            # Nothing that is prepared concerns another switch, so each prepares itself in the batch that switches over.
+            batches = _at_once(batches, wanted.get(Stage.SWITCH, []))
+        return [self._send(switch, stage, modifications, now_s) for switch, modifications in batches]
 
     def _stages(self, dpid: int, actual: ActualTables, held: bool) -> Mapping[Stage, tuple[Modification, ...]]:
         desired = self.state.desired.get(dpid)
@@ -285,3 +300,10 @@ class Reconciler:
                 yield switch.reading[1]
             elif switch.read_due_s is not None and switch.session_id:
                 yield switch.read_due_s
+
+
+def _at_once(preparing: Batches, switching: Batches) -> Batches:
+    """One batch for each switch that has one of either; its own preparation comes first."""
+    prepared = {switch.dpid: modifications for switch, modifications in preparing}
+    batches = [(s, (*first, Barrier(), *m) if (first := prepared.pop(s.dpid, ())) else m) for s, m in switching]
+    return batches + [(switch, modifications) for switch, modifications in preparing if switch.dpid in prepared]

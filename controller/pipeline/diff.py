@@ -5,10 +5,11 @@
 3. REMOVE: rules no longer wanted, a barrier, then groups and meters that nothing uses any more.
 
 A stage is begun only when the stage before is done on *every* switch (`core.reconcile` sees to that), so traffic
-never meets a path that is half there. Nothing is ever deleted that is not named one by one.
+never meets a path that is half there; unless the stage before only adds what nothing uses (`adds_unused_only`).
+Nothing is ever deleted that is not named one by one.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -150,6 +151,11 @@ def _removals(
     if groups:
         deleted += [Barrier(), *(DeleteGroup(g) for g in groups)]
     return tuple(deleted)
+
+
+def adds_unused_only(modifications: Sequence[Modification]) -> bool:
+    """Whether packets are treated as before: all that comes is groups and meters that nothing uses yet."""
+    return all(isinstance(m, AddGroup | AddMeter | Barrier) for m in modifications)
 
 
 def is_steering(rule: Rule) -> bool:
