@@ -30,7 +30,7 @@ class UnitLoad:
 
     @property
     def crosses(self) -> bool:
-        return self.src.port.dpid != self.dst.port.dpid
+        return self.src.leaf != self.dst.leaf
 
 
 def unit_id(unit: Unit) -> str:
@@ -68,7 +68,7 @@ def replan(state: State, background_bps: Mapping[PortRef, float], base: Mapping[
     out, refused = set(state.waiting), state.refused_units
     while True:
         demands = tuple(
-            Demand(unit_id(u), load.src.port.dpid, load.dst.port.dpid, load.size_bytes, pinned=pinned.get(u))
+            Demand(unit_id(u), load.src.leaf, load.dst.leaf, load.size_bytes, pinned=pinned.get(u))
             for u, load in sorted(crossing.items())
             if u not in out
         )
@@ -100,7 +100,7 @@ def _where_laid(state: State, units: Iterable[Unit]) -> dict[Unit, Path]:
 def _waiting(state: State, crossing: Mapping[Unit, UnitLoad]) -> dict[Unit, int]:
     """Units whose leaf cannot be told their path at present, and that leaf. What is laid stays and needs no telling."""
     silent = silent_switches(state)
-    entering = {u: load.src.port.dpid for u, load in crossing.items() if load.src.port.dpid in silent}
+    entering = {u: load.src.leaf for u, load in crossing.items() if load.src.leaf in silent}
     laid = _where_laid(state, entering)
     return {unit: leaf for unit, leaf in entering.items() if unit not in laid}
 

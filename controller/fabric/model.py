@@ -37,6 +37,8 @@ class Port:
 class Role(StrEnum):
     """What a switch is in a leaf-spine fabric."""
 
+    # Below a leaf, with hosts of its own: a DPU, or the bridge of a hypervisor.
+    EDGE = "edge"
     LEAF = "leaf"
     SPINE = "spine"
     # Third tier: joins the spines of different pods (super-spine).
@@ -76,6 +78,12 @@ class Host:
     addresses: tuple[str, ...]
     port: PortRef
     capacity_bps: int
+    # Of a host below an edge switch: the leaf where its traffic enters the fabric's paths.
+    below_leaf: int | None = None
+
+    @property
+    def leaf(self) -> int:
+        return self.port.dpid if self.below_leaf is None else self.below_leaf
 
 
 # A path is the egress ports it crosses, in order, from the source's leaf on; empty when both hosts share a leaf.

@@ -14,6 +14,8 @@ class PlannedSwitch:
     name: str
     dpid: int
     role: Role
+    # Empty where the file names no pods.
+    pod: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +48,5 @@ class FabricPlan:
     switches: tuple[PlannedSwitch, ...]
     links: tuple[PlannedLink, ...]
     hosts: tuple[PlannedHost, ...]
+    # (another spelling, the host's name), sorted.
+    aliases: tuple[tuple[str, str], ...] = ()

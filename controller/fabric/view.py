@@ -8,6 +8,7 @@ from controller.fabric import roles
 from controller.fabric.hosts import HostTable
 from controller.fabric.model import FabricView, Host, Link, Port, PortRef, Role, Switch
 from controller.fabric.plan import FabricPlan
+from controller.fabric.tiers import below_leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,8 @@ def build(
         links=tuple(Link(a, b, min(rate(a), rate(b))) for a, b in cables),
         hosts=tuple(_hosts(hosts, switches.keys(), rate)),
     )
-    return view, found.problems
+    view, on_edges = below_leaves(view)
+    return view, (*found.problems, *on_edges)
 
 
 def _hosts(hosts: HostTable, known: Iterable[int], rate: Callable[[PortRef], int]) -> list[Host]:

@@ -125,7 +125,7 @@ def _by_keys(value: Any) -> Format | None:
         return Format.SONIC_TESTBED if testbed else Format.CONTAINERLAB
     if isinstance(value.get("switches"), dict) or {"blocks", "capacity_blocks"} & value.keys():
         return Format.TOPOGRAPH
-    if "leaf_spine" in value or isinstance(value.get("switches"), list):
+    if "leaf_spine" in value or "three_tier" in value or isinstance(value.get("switches"), list):
         return Format.HEDDLE
     return Format.NETQ if {"links", "nodes"} <= value.keys() else None
 

@@ -94,9 +94,25 @@ def _ends(filled: Filled, known: Set[str]) -> Iterator[Finding]:
     for host in filled.hosts:
         if host.switch not in known:
             yield Finding((*host.location, "at"), f'host {host.name} at unknown switch "{host.switch}"', cure)
-        elif roles.get(host.switch) == Role.SPINE:
-            what = f"host {host.name} is at {host.switch}, which is a spine"
+        elif (role := roles.get(host.switch)) in (Role.SPINE, Role.CORE):
+            what = f"host {host.name} is at {host.switch}, which is a {role}"
             yield Finding((*host.location, "at"), what, f"connect it to a leaf, or make {host.switch} a leaf")
+
+
+def alias_findings(aliases: Mapping[str, str], names: Names) -> Iterator[Finding]:
+    """Aliases that lead nowhere, or hide a host behind another's name; names of hosts know no case."""
+    hosts = {name.casefold(): name for name in names.hosts}
+    first: dict[str, str] = {}
+    for alias, name in aliases.items():
+        location: Location = ("aliases", alias)
+        if name not in names.hosts:
+            cure = "add the host, or correct the name; known: " + _some(names.hosts.keys())
+            yield Finding(location, f'alias "{alias}" of unknown host "{name}"', cure)
+        if (other := hosts.get(alias.casefold(), name)) != name:
+            yield Finding(location, f'alias "{alias}" is the name of a host, {other}', "choose another alias")
+        if (same := first.setdefault(alias.casefold(), alias)) != alias and aliases[same] != name:
+            what = f'alias "{alias}" of {name} differs from "{same}" of {aliases[same]} by case alone'
+            yield Finding(location, what, "names of hosts know no case: choose another alias")
 
 
 def _some(names: Set[str]) -> str:

@@ -27,6 +27,8 @@ def finding_of(error: Any, value: Any) -> Finding:
     """A finding from one entry of `ValidationError.errors()` and the value it is about."""
     location: Location = tuple(error["loc"])
     key = str(location[-1]) if location else "file"
+    if len(location) > 1 and location[0] == "aliases":
+        return _alias_finding(location, value)
     match error["type"]:
         case "extra_forbidden":
             return Finding(location, f'unknown key "{key}"{_inside(location)}', _known_keys(location, key))
@@ -45,6 +47,16 @@ def finding_of(error: Any, value: Any) -> Finding:
         case _:
             kind = _TYPE_WORDS.get(type(value).__name__, "empty" if value is None else "value")
             return Finding(location, f"{_path(location)} is {_article(kind)}{_shown_in(value)}", _write(location))
+
+
+def _alias_finding(location: Location, value: Any) -> Finding:
+    """`location` is (aliases, the alias) for a wrong name, and has one part more for a wrong alias."""
+    alias = _shown(str(location[1]))
+    if len(location) > 2:
+        what, cure = f"alias {alias} is no name", "write letters, digits, dot, dash, underscore or colon, 253 at most"
+    else:
+        what, cure = f"alias {alias} stands for {_shown(value)}", "write the name of a host"
+    return Finding(location[:2], what, f'{cure}, for example "aliases: {{gpu-1-0: h1_1}}"')
 
 
 def _models() -> dict[str, type[BaseModel]]:

@@ -5,7 +5,7 @@ It decides the order of work: YAML, form (`topology_schema`), missing numbers (`
 that one run shows everything. The format is described in docs/topology-files.md.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,13 +13,16 @@ from pydantic import BaseModel, ValidationError
 
 from controller.fabric.plan import FabricPlan, PlannedHost, PlannedLink, PlannedSwitch
 from controller.formats.problems import FileFormatError, FileProblem
-from controller.formats.topology_checks import Finding, Names, findings
+from controller.formats.topology_checks import Finding, Names, alias_findings, findings
 from controller.formats.topology_errors import finding_of
 from controller.formats.topology_fill import Entries, Filled, expand, fill, format_ipv4
-from controller.formats.topology_schema import HostEntry, LeafSpine, LinkEntry, SwitchEntry, TopologyFile
+from controller.formats.topology_schema import HostEntry, LeafSpine, LinkEntry, SwitchEntry, ThreeTier, TopologyFile
 from controller.formats.yaml_lines import MAX_BYTES, Document, Location, YamlFaultError, needs_quotes, read_yaml
 
 SCHEMA_COMMENT = "# yaml-language-server: $schema=topology.schema.json"
+
+# The keys under which a regular fabric is written as its dimensions.
+_SHAPES: dict[str, type[LeafSpine] | type[ThreeTier]] = {"leaf_spine": LeafSpine, "three_tier": ThreeTier}
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -62,13 +65,15 @@ def load_text(text: str, filename: str = "<text>") -> FabricPlan:
     problems = [FileProblem(filename, fault.line, fault.what, fault.cure) for fault in document.faults]
     if not isinstance(document.value, dict) or not document.value:
         what = "the file is empty" if not document.value else "the file is not a mapping of keys to values"
-        cure = 'start with "name: my-fabric" and "leaf_spine:" or "switches:"; see docs/topology-files.md'
+        cure = (
+            'start with "name: my-fabric" and "leaf_spine:", "three_tier:" or "switches:"; see docs/topology-files.md'
+        )
         raise TopologyFileError([*problems, FileProblem(filename, document.line(), what, cure)])
     found, filled = _examine(document, document.value)
     problems += [FileProblem(filename, _line(document, f), f.what, f.cure) for f in found]
     if problems:
         raise TopologyFileError(problems)
-    return _plan(str(document.value["name"]), filled)
+    return _plan(str(document.value["name"]), filled, _aliases(document.value))
 
 
 def _line(document: Document, finding: Finding) -> int:
@@ -82,10 +87,16 @@ def _examine(document: Document, value: dict[str, Any]) -> tuple[list[Finding], 
     rate_bps = 1 if ("rate",) in faulty else TopologyFile.model_validate({"name": "x", "rate": value.get("rate")}).rate
     filled = fill(entries, rate_bps)
     names = Names(_names(value, "switches"), _names(value, "hosts"))
-    if "leaf_spine" in value:
+    if any(shape in value for shape in _SHAPES):
         names = Names({s.name: s.location for s in filled.switches}, {h.name: h.location for h in filled.hosts})
     found += findings(filled, names, lambda location: f"line {document.key_line(*location)}")
+    if ("aliases",) not in faulty:
+        found += alias_findings(_aliases(value), names)
     return found, filled
+
+
+def _aliases(value: dict[str, Any]) -> dict[str, str]:
+    return TopologyFile.model_validate({"name": "x", "aliases": value.get("aliases", {})}).aliases
 
 
 def _faults_of_form(value: dict[str, Any]) -> tuple[list[Finding], set[Location]]:
@@ -116,14 +127,16 @@ def _at(value: Any, location: Sequence[str | int]) -> Any:
 def _sound_entries(value: dict[str, Any], faulty: set[Location], found: list[Finding]) -> Entries:
     """The entries whose form is right; appends what is wrong with the choice of sections to `found`."""
     sections = [key for key in ("switches", "links", "hosts") if key in value]
-    if "leaf_spine" in value:
-        for key in sections:
-            what = f'both "leaf_spine" and "{key}" are given'
-            found.append(Finding((key,), what, "use leaf_spine alone, or write the fabric out without it"))
-        if ("leaf_spine",) in faulty or sections:
+    shapes = [shape for shape in _SHAPES if shape in value]
+    if shapes:
+        shape, *others = shapes
+        for key in (*others, *sections):
+            what = f'both "{shape}" and "{key}" are given'
+            found.append(Finding((key,), what, f"use {shape} alone, or write the fabric out without it"))
+        if (shape,) in faulty or others or sections:
             return Entries((), (), ())
-        if value["leaf_spine"] is not None:
-            return expand(LeafSpine.model_validate(value["leaf_spine"]), ("leaf_spine",))
+        if value[shape] is not None:
+            return expand(_SHAPES[shape].model_validate(value[shape]), (shape,))
     if not value.get("switches") and ("switches",) not in faulty:
         location: Location = ("switches",) if "switches" in value else ()
         cure = 'add "leaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 2}", or a list "switches:"'
@@ -153,22 +166,23 @@ def _names(value: dict[str, Any], key: str) -> dict[str, Location]:
     return {name: (key, index) for name, index in named if isinstance(name, str)}
 
 
-def _plan(name: str, filled: Filled) -> FabricPlan:
+def _plan(name: str, filled: Filled, aliases: Mapping[str, str]) -> FabricPlan:
     return FabricPlan(
         name,
-        tuple(PlannedSwitch(switch.name, switch.dpid, switch.role) for switch in filled.switches),
+        tuple(PlannedSwitch(switch.name, switch.dpid, switch.role, switch.pod) for switch in filled.switches),
         tuple(PlannedLink(k.a, k.a_port, k.b, k.b_port, k.rate_bps or 0) for k in filled.links),
         tuple(
             PlannedHost(h.name, h.switch, h.port, h.mac, format_ipv4(h.address), h.prefix_length, h.rate_bps or 0)
             for h in filled.hosts
         ),
+        tuple(sorted(aliases.items())),
     )
 
 
 def explicit_yaml(plan: FabricPlan) -> str:
     """A topology file with every number written out, such that `load_text(explicit_yaml(plan)) == plan`.
 
-    The plan must be one that a file can describe: `load` made it, or it has leaves and spines only.
+    The plan must be one that a file can describe: `load` made it, or it has no switch of unknown role.
     """
     return "".join(f"{line}\n" for line in _explicit_lines(plan))
 
@@ -178,7 +192,8 @@ def _explicit_lines(plan: FabricPlan) -> Iterator[str]:
     yield f"name: {_word(plan.name)}"
     yield "switches:"
     for switch in plan.switches:
-        yield f"  - {{name: {_word(switch.name)}, role: {switch.role}, dpid: {switch.dpid:#x}}}"
+        pod = f", pod: {_word(switch.pod)}" if switch.pod else ""
+        yield f"  - {{name: {_word(switch.name)}, role: {switch.role}, dpid: {switch.dpid:#x}{pod}}}"
     if plan.links:
         yield "links:"
     for link in plan.links:
@@ -188,6 +203,10 @@ def _explicit_lines(plan: FabricPlan) -> Iterator[str]:
     for host in plan.hosts:
         addresses = f'ipv4: {host.ipv4}/{host.prefix_length}, mac: "{host.mac}"'
         yield f"  - {{name: {_word(host.name)}, at: {host.switch}:{host.port}, {addresses}, rate: {host.rate_bps}}}"
+    if plan.aliases:
+        yield "aliases:"
+    for alias, name in plan.aliases:
+        yield f'  "{alias}": {_word(name)}'
 
 
 def _word(text: str) -> str:

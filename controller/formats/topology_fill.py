@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from itertools import count
 
 from controller.fabric.model import Role
-from controller.formats.topology_schema import HostEntry, LeafSpine, LinkEntry, SwitchEntry, port_of
+from controller.formats.topology_schema import HostEntry, LeafSpine, LinkEntry, SwitchEntry, ThreeTier, port_of
 from controller.formats.yaml_lines import Location
 
-_FIRST_DPID = {"leaf": 0x101, "spine": 0x201}
+_FIRST_DPID = {"leaf": 0x101, "spine": 0x201, "core": 0x301, "edge": 0x401}
 _FIRST_OVERFLOW_ADDRESS = 0x0A_80_00_01  # 10.128.0.1: above every leaf's own block.
 _HOSTS_PER_BLOCK = 254
 _BLOCKS = 0x7FFF
@@ -25,6 +25,7 @@ class FilledSwitch:
     name: str
     dpid: int
     role: Role
+    pod: str
     location: Location
 
 
@@ -67,20 +68,55 @@ class Entries:
     hosts: tuple[tuple[HostEntry, Location], ...]
 
 
-def expand(shape: LeafSpine, location: Location) -> Entries:
+def expand(shape: LeafSpine | ThreeTier, location: Location) -> Entries:
     """The switches, cables and hosts of a regular fabric. Every entry has `location`, since the file has no other."""
-    switches = [SwitchEntry(name=f"leaf{leaf}", role="leaf") for leaf in range(1, shape.leaves + 1)]
-    switches += [SwitchEntry(name=f"spine{spine}", role="spine") for spine in range(1, shape.spines + 1)]
+    if isinstance(shape, ThreeTier):
+        switches, links, leaves = list(_pod_switches(shape)), _pod_links(shape), shape.pods * shape.leaves_per_pod
+    else:
+        switches, links, leaves = list(_flat_switches(shape)), _uplinks(shape), shape.leaves
     hosts = [
         HostEntry(name=f"h{leaf}_{number}", at=f"leaf{leaf}", rate=shape.host_rate)
-        for leaf in range(1, shape.leaves + 1)
+        for leaf in range(1, leaves + 1)
         for number in range(1, shape.hosts_per_leaf + 1)
     ]
     return Entries(
         tuple((switch, location) for switch in switches),
-        tuple((link, location) for link in _uplinks(shape)),
+        tuple((link, location) for link in links),
         tuple((host, location) for host in hosts),
     )
+
+
+def _flat_switches(shape: LeafSpine) -> Iterator[SwitchEntry]:
+    yield from (SwitchEntry(name=f"leaf{leaf}", role="leaf") for leaf in range(1, shape.leaves + 1))
+    yield from (SwitchEntry(name=f"spine{spine}", role="spine") for spine in range(1, shape.spines + 1))
+
+
+def _pod_switches(shape: ThreeTier) -> Iterator[SwitchEntry]:
+    for pod in range(1, shape.pods + 1):
+        for role, many in (("leaf", shape.leaves_per_pod), ("spine", shape.spines_per_pod)):
+            for number in range((pod - 1) * many + 1, pod * many + 1):
+                yield SwitchEntry.model_validate({"name": f"{role}{number}", "role": role, "pod": f"pod{pod}"})
+    for core in range(1, shape.spines_per_pod * shape.cores_per_plane + 1):
+        yield SwitchEntry(name=f"core{core}", role="core")
+
+
+def _pod_links(shape: ThreeTier) -> Iterator[LinkEntry]:
+    """All of a pod's cables, then those of its spines to their planes."""
+    for pod in range(shape.pods):
+        for leaf in range(shape.leaves_per_pod):
+            for spine in range(shape.spines_per_pod):
+                yield LinkEntry(
+                    a=f"leaf{pod * shape.leaves_per_pod + leaf + 1}:{spine + 1}",
+                    b=f"spine{pod * shape.spines_per_pod + spine + 1}:{leaf + 1}",
+                    rate=shape.uplink_rate,
+                )
+        for plane in range(shape.spines_per_pod):
+            for core in range(shape.cores_per_plane):
+                yield LinkEntry(
+                    a=f"spine{pod * shape.spines_per_pod + plane + 1}:{shape.leaves_per_pod + core + 1}",
+                    b=f"core{plane * shape.cores_per_plane + core + 1}:{pod + 1}",
+                    rate=shape.core_rate,
+                )
 
 
 def _uplinks(shape: LeafSpine) -> Iterator[LinkEntry]:
@@ -109,7 +145,7 @@ def _switches(given: Iterable[tuple[SwitchEntry, Location]]) -> Iterator[FilledS
     for switch, location in given:
         dpid = switch.dpid if switch.dpid is not None else next(free[switch.role])
         taken.add(dpid)
-        yield FilledSwitch(switch.name, dpid, Role(switch.role), location)
+        yield FilledSwitch(switch.name, dpid, Role(switch.role), switch.pod or "", location)
 
 
 class _FreePorts:
@@ -142,7 +178,7 @@ def _links_and_ports(entries: Entries, rate_bps: int | None) -> tuple[tuple[Fill
 
 
 def _hosts(entries: Entries, ports: _FreePorts, rate_bps: int | None) -> Iterator[FilledHost]:
-    leaves = [switch.name for switch, _ in entries.switches if switch.role == "leaf"]
+    leaves = [switch.name for role in ("leaf", "edge") for switch, _ in entries.switches if switch.role == role]
     addresses = _FreeAddresses(leaves, (host.ipv4 for host, _ in entries.hosts if host.ipv4 is not None))
     macs = {host.mac for host, _ in entries.hosts if host.mac is not None}
     for host, location in entries.hosts:

@@ -1,34 +1,55 @@
 """What is odd about a plan and still works: said to a person, never an error.
 
-It decides only what deserves a sentence. Heddle's placement and detours assume a leaf-spine fabric, so cables that
+It decides only what deserves a sentence. Heddle's placement and detours assume a Clos fabric, so cables that
 are none of its kind are pointed out, as are parts that nothing can reach.
 """
 
 import ipaddress
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import networkx as nx
 
 from controller.fabric.model import Role
 from controller.fabric.plan import FabricPlan
+from controller.fabric.tiers import HEIGHT
 
 
 def remarks(plan: FabricPlan) -> tuple[str, ...]:
-    """One sentence for each oddity, in a fixed order; empty for an ordinary leaf-spine fabric."""
+    """One sentence for each oddity, in a fixed order; empty for an ordinary fabric of two or three tiers."""
     return (*_cables(plan), *_reach(plan), *_subnets(plan))
 
 
 def _cables(plan: FabricPlan) -> Iterator[str]:
     roles = {switch.name: switch.role for switch in plan.switches}
     for link in plan.links:
-        if roles[link.a] == roles[link.b]:
+        a, b = roles[link.a], roles[link.b]
+        if a == b or abs(HEIGHT.get(a, 0) - HEIGHT.get(b, 0)) > 1:
             ends = f"{link.a}:{link.a_port} and {link.b}:{link.b_port}"
-            yield f"the cable between {ends} joins two {_plural(roles[link.a])}; paths use leaf-to-spine cables only"
+            joined = f"two {_plural(a)}" if a == b else f"{_one(a)} and {_one(b)}"
+            yield f"the cable between {ends} joins {joined}; planned paths use cables between neighbouring tiers only"
+    yield from _edge_switches(plan, roles)
+
+
+def _edge_switches(plan: FabricPlan, roles: Mapping[str, Role]) -> Iterator[str]:
+    """Below an edge switch with one leaf paths are planned from that leaf on."""
+    leaves: dict[str, set[str]] = {name: set() for name, role in roles.items() if role == Role.EDGE}
+    for link in plan.links:
+        for near, far in ((link.a, link.b), (link.b, link.a)):
+            if near in leaves and roles[far] == Role.LEAF:
+                leaves[near].add(far)
+    for name, above in leaves.items():
+        if len(above) != 1:
+            many = f"{len(above)} leaves" if above else "no leaf"
+            yield f"edge switch {name} hangs on {many}: traffic of its hosts is routed, no paths are planned for it"
 
 
 def _plural(role: Role) -> str:
-    return {Role.LEAF: "leaves", Role.SPINE: "spines"}.get(role, "switches")
+    return {Role.LEAF: "leaves", Role.SPINE: "spines", Role.CORE: "cores", Role.EDGE: "edge switches"}[role]
+
+
+def _one(role: Role) -> str:
+    return {Role.EDGE: "an edge switch"}.get(role, f"a {role}")
 
 
 def _reach(plan: FabricPlan) -> Iterator[str]:

@@ -85,6 +85,8 @@ Rate = Annotated[
     ),
 ]
 Name = Annotated[str, Field(pattern=_NAME_PATTERN, max_length=64)]
+# As long as a full domain name may be.
+Alias = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]*$", max_length=253)]
 End = Annotated[str, Field(pattern=_END_PATTERN, max_length=80), AfterValidator(_end)]
 
 _RATE = "bit/s, as a whole number or with one of k, M, G, T (powers of ten)"
@@ -98,13 +100,17 @@ class SwitchEntry(_Entry):
     """A switch."""
 
     name: Name = Field(description="the switch's name, a letter first", examples=["leaf1"])
-    role: Literal["leaf", "spine"] = Field(description="the role: leaf (has hosts) or spine", examples=["leaf"])
+    role: Literal["edge", "leaf", "spine", "core"] = Field(
+        description="the role: edge (has hosts, below leaves), leaf (has hosts), spine, or core (super-spine)",
+        examples=["leaf"],
+    )
+    pod: Name | None = Field(default=None, description="the pod it belongs to, a letter first", examples=["pod1"])
     dpid: int | None = Field(
         default=None,
         ge=1,
         le=2**64 - 1,
         description="an OpenFlow datapath id, a whole number of 1 to 64 bits; left out: "
-        "0x101 on for leaves, 0x201 on for spines",
+        "0x101 on for leaves, 0x201 on for spines, 0x301 on for cores, 0x401 on for edge switches",
         examples=[0x101],
     )
 
@@ -159,12 +165,50 @@ class LeafSpine(_Entry):
         return self
 
 
+class ThreeTier(_Entry):
+    """A regular fabric of pods, written as its dimensions.
+
+    Every pod has its leaves and spines, all joined. The n-th spine of each pod belongs to plane n, and is joined to
+    all cores of that plane. leafI has ports to its pod's spines, then its hosts, which are hI_N with 10.0.I.N/8;
+    spineJ has ports to its pod's leaves, then to its plane's cores; coreK has a port for each pod.
+    """
+
+    pods: int = Field(ge=2, le=128, description="the number of pods, 2 to 128", examples=[2])
+    leaves_per_pod: int = Field(ge=1, le=128, description="leaves in each pod, 1 to 128", examples=[2])
+    spines_per_pod: int = Field(ge=1, le=64, description="spines in each pod, 1 to 64; as many planes", examples=[2])
+    cores_per_plane: int = Field(ge=1, le=128, description="cores in each plane, 1 to 128", examples=[2])
+    hosts_per_leaf: int = Field(ge=0, le=254, description="hosts on each leaf, 0 to 254", examples=[2])
+    uplink_rate: Rate | None = Field(
+        default=None, description=f"{_RATE}, from leaf to spine; left out: the file's rate", examples=["400G"]
+    )
+    core_rate: Rate | None = Field(
+        default=None, description=f"{_RATE}, from spine to core; left out: the file's rate", examples=["400G"]
+    )
+    host_rate: Rate | None = Field(default=None, description=f"{_RATE}; left out: the file's rate", examples=["100G"])
+
+    @model_validator(mode="after")
+    def _bounded(self) -> "ThreeTier":
+        links = self.pods * self.spines_per_pod * (self.leaves_per_pod + self.cores_per_plane)
+        hosts = self.pods * self.leaves_per_pod * self.hosts_per_leaf
+        switches = self.pods * (self.leaves_per_pod + self.spines_per_pod) + self.spines_per_pod * self.cores_per_plane
+        for count, what, limit in (
+            (switches, "switches", MAX_SWITCHES),
+            (links, "cables", MAX_LINKS),
+            (hosts, "hosts", MAX_HOSTS),
+        ):
+            if count > limit:
+                raise _problem("size", f"{count} {what}, more than the limit of {limit}")
+        return self
+
+
 class TopologyFile(_Entry):
-    """A Heddle topology file: either `leaf_spine`, or `switches` with `links` and `hosts`."""
+    """A Heddle topology file: either `leaf_spine` or `three_tier`, or `switches` with `links` and `hosts`."""
 
     model_config = ConfigDict(
         title="Heddle topology",
-        json_schema_extra={"oneOf": [{"required": ["leaf_spine"]}, {"required": ["switches"]}]},
+        json_schema_extra={
+            "oneOf": [{"required": ["leaf_spine"]}, {"required": ["three_tier"]}, {"required": ["switches"]}]
+        },
     )
 
     name: str = Field(
@@ -179,6 +223,13 @@ class TopologyFile(_Entry):
         description="a regular fabric, by its dimensions",
         examples=[{"leaves": 4, "spines": 4, "hosts_per_leaf": 4}],
     )
+    three_tier: ThreeTier | None = Field(
+        default=None,
+        description="a regular fabric of pods and cores, by its dimensions",
+        examples=[
+            {"pods": 2, "leaves_per_pod": 2, "spines_per_pod": 2, "cores_per_plane": 1, "hosts_per_leaf": 2},
+        ],
+    )
     switches: list[SwitchEntry] = Field(
         default=[],
         max_length=MAX_SWITCHES,
@@ -190,6 +241,12 @@ class TopologyFile(_Entry):
     )
     hosts: list[HostEntry] = Field(
         default=[], max_length=MAX_HOSTS, description="a list of hosts", examples=[[{"name": "h1_1", "at": "leaf1"}]]
+    )
+    aliases: dict[Alias, Name] = Field(
+        default={},
+        max_length=MAX_HOSTS,
+        description="other names of hosts",
+        examples=[{"gpu-1-0": "h1_1"}],
     )
 
 

@@ -9,7 +9,6 @@ import ipaddress
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
-from controller.fabric.model import Role
 from controller.pipeline.neighbourhood import Neighbourhood
 from controller.pipeline.prefixes import Block, blocks
 from controller.pipeline.rules import Match
@@ -62,6 +61,9 @@ def _by_prefix(
     source, sources = from_here
     of_destination: dict[int, list[Steering]] = defaultdict(list)
     for rule in rules:
+        if sources is not None and any(unit[0] not in sources for unit in rule.units):
+            # What a core sends down to one of several links keeps its own rule.
+            continue
         address = ipaddress.ip_address(rule.units[0][1])
         if address.version == version:
             of_destination[int(address)].append(rule)
@@ -98,14 +100,16 @@ def _known(near: Neighbourhood, version: int) -> list[int]:
 
 def _source(near: Neighbourhood, dpid: int, version: int) -> tuple[Prefix | None, Collection[str] | None] | None:
     """The prefix and the addresses of the sources whose flows a prefix rule may meet on this switch, each None where
-    that is any; None alone when the leaf's hosts share no prefix of their own.
+    that is any; None alone when the hosts below the switch share no prefix of their own.
 
-    A leaf's rules must not catch what a spine sends down by mistake, which would then go up again and could circle. A
-    spine only chooses among the links to the destination's leaf: there sources make no difference.
+    The rules of a leaf, or of a spine below a core, must not catch what is sent down by mistake, which would then go up
+    again and could circle. The topmost switches only choose among the links to the destination's leaf: there sources
+    make no difference.
     """
-    if near.view.switches[dpid].role != Role.LEAF:
+    if not near.tiers.uppers.get(dpid):
         return None, None
-    here = {text for host in near.hosts_of.get(dpid, ()) for text in host.addresses}
+    below = near.tiers.below(dpid)
+    here = {text for switch in below for host in near.hosts_of.get(switch, ()) for text in host.addresses}
     numbers = {int(a) for a in map(ipaddress.ip_address, here) if a.version == version}
     found = blocks({address: True if address in numbers else None for address in _known(near, version)}, _BITS[version])
     if len(found) != 1:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from controller.fabric.arp import ETHERTYPE_ARP as _ARP
 from controller.fabric.arp import PROBE_MAC
 from controller.fabric.beacon import ETHERTYPE_LLDP as _LLDP
-from controller.fabric.model import FabricView, PortRef, Role
+from controller.fabric.model import FabricView, PortRef
 from controller.pipeline.cookies import Kind, cookie
 from controller.pipeline.groups import GroupAllocator, weighted_ports
 from controller.pipeline.neighbourhood import Neighbourhood
@@ -152,11 +152,11 @@ def _add_routes(tables: _Tables, dpid: int, near: Neighbourhood, by_prefix: bool
         for version, address in _numbers(host.addresses):
             for fields in _destinations(version, address, _WHOLE[version]):
                 route(300, fields, (Output(host.port.port_no),))
-    if near.view.switches[dpid].role == Role.LEAF:
-        # What comes down from a spine and is not for a host here must not go up again: that could circle.
-        for ports in near.towards.get(dpid, {}).values():
-            for port in ports:
-                route(200, {"in_port": port}, ())
+    # What comes down from above and is not for anything below must not go up again: that could circle.
+    from_above = near.from_above(dpid)
+    for port in from_above:
+        route(200, {"in_port": port}, ())
+    below = near.tiers.below(dpid)
     way_to: dict[int, tuple[Action, ...]] = {
         leaf: _towards(tables, dpid, near.choices(dpid, leaf), near, leaf if not spread else None)
         for leaf in near.hosts_of
@@ -165,7 +165,7 @@ def _add_routes(tables: _Tables, dpid: int, near: Neighbourhood, by_prefix: bool
     for version, value, mask, leaf in _elsewhere(dpid, near, by_prefix):
         if way_to[leaf]:
             for fields in _destinations(version, value, mask):
-                route(100, fields, way_to[leaf])
+                route(250 if from_above and leaf in below else 100, fields, way_to[leaf])
 
 
 def _elsewhere(dpid: int, near: Neighbourhood, by_prefix: bool) -> Iterator[tuple[int, int, int, int]]:

@@ -1,10 +1,11 @@
-"""A fabric view turned around: what each switch has next to it. Decides which ports lead to a leaf, no more."""
+"""A fabric view turned around: what each switch has next to it. Decides which ports lead to a switch, no more."""
 
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from controller.fabric.model import FabricView, Host, PortRef, Role
+from controller.fabric.model import FabricView, Host, PortRef
+from controller.fabric.tiers import Tiers
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +14,7 @@ class Neighbourhood:
     the far end of a port's link."""
 
     view: FabricView
+    tiers: Tiers
     towards: Mapping[int, Mapping[int, tuple[int, ...]]]
     capacity: Mapping[PortRef, int]
     hosts_of: Mapping[int, tuple[Host, ...]]
@@ -34,23 +36,18 @@ class Neighbourhood:
         for host in view.hosts:
             hosts[host.port.dpid].append(host)
         sorted_ports = {d: {n: tuple(sorted(p)) for n, p in by.items()} for d, by in towards.items()}
-        return cls(view, sorted_ports, capacity, {d: tuple(h) for d, h in hosts.items()}, owner)
+        return cls(view, Tiers.of(view), sorted_ports, capacity, {d: tuple(h) for d, h in hosts.items()}, owner)
 
     def choices(self, here: int, destination: int) -> tuple[int, ...]:
-        """The local ports by which a packet at switch `here` can reach leaf `destination`."""
+        """The local ports by which a packet at switch `here` can reach switch `destination`, sorted."""
         known = self._choices.get((here, destination))
         if known is None:
-            at_spine = self.view.switches[here].role == Role.SPINE
-            down = self.towards.get(here, {}).get(destination, ())
-            known = self._choices[here, destination] = down if at_spine else self._uplinks_to(here, destination)
+            towards = self.towards.get(here, {})
+            ports = [port for there in self.tiers.next_switches(here, destination) for port in towards[there]]
+            known = self._choices[here, destination] = tuple(sorted(ports))
         return known
 
-    def _uplinks_to(self, leaf: int, destination: int) -> tuple[int, ...]:
-        """Ports of `leaf` whose spine has a live link to leaf `destination`."""
-        ports = [
-            port
-            for spine, local in self.towards.get(leaf, {}).items()
-            if self.view.switches[spine].role == Role.SPINE and destination in self.towards.get(spine, {})
-            for port in local
-        ]
-        return tuple(sorted(ports))
+    def from_above(self, dpid: int) -> tuple[int, ...]:
+        """The ports on which traffic comes down to a switch."""
+        towards = self.towards.get(dpid, {})
+        return tuple(sorted(port for upper in self.tiers.uppers.get(dpid, ()) for port in towards[upper]))

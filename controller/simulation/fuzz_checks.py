@@ -135,7 +135,7 @@ def reservations(core: Core) -> Iterator[str]:
     )
     for unit, load in units.items():
         possible = load.crosses and unit not in state.refused_units
-        if possible and unit not in state.paths and state.problem.paths.get((load.src.port.dpid, load.dst.port.dpid)):
+        if possible and unit not in state.paths and state.problem.paths.get((load.src.leaf, load.dst.leaf)):
             yield f"{unit_id(unit)} has no path although there is one"
 
 

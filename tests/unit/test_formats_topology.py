@@ -59,6 +59,7 @@ def test_the_needed_files_are_shipped() -> None:
         "leafspine-2x4": (2, 4, 8, 8),
         "leafspine-4x4": (4, 4, 16, 16),
         "parallel-unequal": (3, 2, 8, 6),
+        "threetier-2x2x2": (4, 8, 16, 8),
     }
 
 
@@ -379,7 +380,8 @@ def test_odd_but_workable_fabrics_are_remarked_on() -> None:
     text = SOUND + "  - {name: h2_2, at: leaf2, ipv4: 192.168.1.1/24}\n"
     text = text.replace("links:\n", "  - {name: leaf9, role: leaf}\nlinks:\n  - {a: leaf1:7, b: leaf2:7}\n")
     assert remarks(load_text(text)) == (
-        "the cable between leaf1:7 and leaf2:7 joins two leaves; paths use leaf-to-spine cables only",
+        "the cable between leaf1:7 and leaf2:7 joins two leaves; "
+        "planned paths use cables between neighbouring tiers only",
         "nothing connects leaf9 to the rest of the fabric",
         "hosts are in 2 subnets (10.0.0.0/8, 192.168.1.0/24); there is no router between them",
     )

@@ -35,7 +35,7 @@ def advise_placement(core: Core, collective: Collective, candidates: Sequence[st
         raise UnknownHost("\n".join(unknown))
     names = {field: tuple(known[text].name for text in texts) for field, texts in asked.items()}
     site = Site(
-        leaf_of={host.name: host.port.dpid for host in view.hosts},
+        leaf_of={host.name: host.leaf for host in view.hosts},
         host_bps={host.name: max(host.capacity_bps, 1) for host in view.hosts},
         paths=fabric_paths(view),
         capacity_bps=link_capacities(view),

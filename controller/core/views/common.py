@@ -65,7 +65,7 @@ class Surroundings:
 
     def same_leaf(self, flow: Flow) -> bool:
         source, destination = self.hosts.get(flow.src_address), self.hosts.get(flow.dst_address)
-        return source is not None and destination is not None and source.port.dpid == destination.port.dpid
+        return source is not None and destination is not None and source.leaf == destination.leaf
 
 
 def hops(core: Core, path: Path, far: dict[PortRef, PortRef]) -> tuple[HopView, ...]:

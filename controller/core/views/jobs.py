@@ -107,7 +107,7 @@ def _why_unplaced(core: Core, unit: Unit, about: Surroundings) -> str:
     full = sorted(name(dpid) for dpid, units in state.given_up.items() if unit in units)
     if full:
         return f"{', '.join(full)} has no room for its rule"
-    source, destination = (about.hosts[address].port.dpid for address in unit[:2])
+    source, destination = (about.hosts[address].leaf for address in unit[:2])
     if not state.problem.paths.get((source, destination)):
         return f"no path from {name(source)} to {name(destination)} is live"
     return "the placement is being renewed"

@@ -1,0 +1,141 @@
+"""The whole core on three tiers, and with edge switches below leaves, against model switches."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from core_model import KEY, all_to_all, ask, half_paths, started
+from fabrics import plan as two_tiers
+
+from controller.core import views
+from controller.core.commands import Accepted
+from controller.core.events import CollectiveAnnounced
+from controller.core.machine import Core
+from controller.core.settings import CoreSettings
+from controller.fabric.model import Role
+from controller.fabric.plan import FabricPlan, PlannedHost, PlannedLink, PlannedSwitch
+from controller.formats.topology_file import load
+from controller.simulation.network import ModelNetwork
+from controller.simulation.walk import Wrong, check_delivery
+
+THREE_TIERS = load(Path(__file__).parents[2] / "topologies" / "threetier-2x2x2.yaml")
+RATE_BPS = 8_000_000
+
+
+def edge_fabric(leaves_of_edge: tuple[str, ...] = ("leaf1",)) -> FabricPlan:
+    """Two leaves, two spines, a host on each leaf, and an edge switch with a host below some leaves."""
+    of = two_tiers(leaves=3, spines=2, hosts=1)
+    edge = PlannedSwitch("dpu1", 0x401, Role.EDGE)
+    links = tuple(PlannedLink("dpu1", 1 + i, name, 9, RATE_BPS) for i, name in enumerate(leaves_of_edge))
+    host = PlannedHost("v1", "dpu1", 9, "02:00:00:00:99:01", "10.0.9.1", 8, RATE_BPS)
+    return replace(of, switches=(*of.switches, edge), links=(*of.links, *links), hosts=(*of.hosts, host))
+
+
+def faults(network: ModelNetwork) -> list[str]:
+    return [str(v) for v in check_delivery(network)] + half_paths(network) + network.record.ordering_problems()
+
+
+def without_a_plan(of: FabricPlan) -> tuple[Core, ModelNetwork]:
+    """Every host has spoken once everything is connected."""
+    core, network = started(of, settings=CoreSettings(beacon_key=KEY))
+    network.announce_hosts()
+    network.run_until_quiet(60)
+    return core, network
+
+
+@pytest.mark.parametrize("with_plan", [True, False])
+def test_every_pair_of_hosts_is_joined_over_three_tiers(with_plan: bool) -> None:
+    core, network = started(THREE_TIERS) if with_plan else without_a_plan(THREE_TIERS)
+    assert len(core.state.view.links) == len(THREE_TIERS.links)
+    assert {d: s.role for d, s in core.state.view.switches.items()} == {s.dpid: s.role for s in THREE_TIERS.switches}
+    assert faults(network) == []
+
+
+def test_planned_paths_cross_three_tiers_and_each_packet_takes_them() -> None:
+    core, network = started(THREE_TIERS)
+    assert isinstance(ask(network, CollectiveAnnounced(1, all_to_all(THREE_TIERS, ports=2))), Accepted)
+    hops = sorted({len(path) for path in core.state.paths.values()})
+    assert hops == [2, 4]
+    assert not core.state.placement.unplaced  # type: ignore[union-attr]
+    (shown,) = views.plans(core, "job")
+    assert shown.state == "placed"
+    assert faults(network) == []
+
+
+@pytest.mark.parametrize("cut", [("spine1", "core1"), ("leaf1", "spine1"), ("spine3", "core2")])
+def test_a_lost_cable_moves_what_crossed_it_and_no_packet_circles(cut: tuple[str, str]) -> None:
+    _core, network = started(THREE_TIERS)
+    ask(network, CollectiveAnnounced(1, all_to_all(THREE_TIERS)))
+    network.cut(network.cable(*cut))
+    network.run_for(0.002)
+    # Before the controller has acted, packets may be lost; going in circles they must never.
+    assert [v for v in check_delivery(network) if v.wrong is Wrong.LOOPED] == []
+    network.run_until_quiet(60)
+    assert faults(network) == []
+    network.restore(network.cable(*cut))
+    network.run_until_quiet(60)
+    assert faults(network) == []
+
+
+def test_a_core_that_is_switched_off_is_gone_round_and_comes_back() -> None:
+    _core, network = started(THREE_TIERS)
+    ask(network, CollectiveAnnounced(1, all_to_all(THREE_TIERS)))
+    network.power_off("core1")
+    network.run_until_quiet(60)
+    assert faults(network) == []
+    network.power_on("core1")
+    network.run_until_quiet(60)
+    assert faults(network) == []
+
+
+def test_a_silent_core_gets_no_new_flows() -> None:
+    core, network = started(THREE_TIERS)
+    network.freeze("core1")
+    network.run_for(10)
+    ask(network, CollectiveAnnounced(1, all_to_all(THREE_TIERS)))
+    used = {hop.dpid for path in core.state.paths.values() for hop in path}
+    assert network.switch("core1").dpid not in used
+    assert network.switch("core2").dpid in used
+
+
+def test_hosts_below_an_edge_switch_are_reached_and_planned_from_their_leaf_on() -> None:
+    of = edge_fabric()
+    core, network = started(of)
+    assert isinstance(ask(network, CollectiveAnnounced(1, all_to_all(of))), Accepted)
+    leaf1 = network.switch("leaf1").dpid
+    assert {path[0].dpid for unit, path in core.state.paths.items() if unit[0] == "10.0.9.1"} == {leaf1}
+    assert not core.state.placement.unplaced  # type: ignore[union-attr]
+    assert faults(network) == []
+
+
+def test_an_edge_switch_with_two_leaves_is_routed_and_never_carries_others() -> None:
+    of = edge_fabric(("leaf1", "leaf2"))
+    core, network = started(of)
+    ask(network, CollectiveAnnounced(1, all_to_all(of)))
+    assert faults(network) == []
+    # Leaf 1 loses its spines: its way out must not become the edge switch.
+    for spine in ("spine1", "spine2"):
+        network.cut(network.cable("leaf1", spine))
+    network.run_until_quiet(60)
+    between = [("h11", "h31"), ("h31", "h11")]
+    assert [v for v in check_delivery(network, between, longest_path=3) if v.wrong is Wrong.LOOPED] == []
+    assert check_delivery(network, [("v1", "h31"), ("h31", "v1"), ("h11", "v1")]) == []
+    assert any("edge switch" in alarm for alarm in views.topology(core, network.now_s).alarms)
+
+
+def test_without_a_plan_an_edge_switch_is_told_from_a_spine() -> None:
+    of = edge_fabric()
+    core, network = without_a_plan(of)
+    assert core.state.view_problems == ()
+    assert {d: s.role for d, s in core.state.view.switches.items()} == {s.dpid: s.role for s in of.switches}
+    assert check_delivery(network) == []
+
+
+def test_new_tiers_do_not_outlive_a_restart_badly() -> None:
+    """Restarted, the controller finds three tiers as it left them and changes nothing."""
+    _core, network = started(THREE_TIERS)
+    ask(network, CollectiveAnnounced(1, all_to_all(THREE_TIERS)))
+    before = {name: switch.tables() for name, switch in network.wiring.switches.items()}
+    network.restart_controller(Core(CoreSettings(beacon_key=KEY, plan=THREE_TIERS)), down_s=1.0)
+    network.run_until_quiet(60)
+    assert {name: switch.tables() for name, switch in network.wiring.switches.items()} == before
