@@ -36,7 +36,9 @@ def announce(
     ranks: Annotated[
         str | None,
         typer.Option(
-            metavar="HOST,...", help="Host of each rank, in rank order: names or addresses.", show_default=False
+            metavar="HOST,...",
+            help="Host of each rank, in rank order: names, addresses or gpu[01-16].",
+            show_default=False,
         ),
     ] = None,
     rings: Annotated[

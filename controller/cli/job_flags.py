@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from controller.cli.errors import bad_input
 from controller.cli.job_file import JobFile
 from controller.cli.units import parse_size
+from controller.fabric.host_lists import HostListError, expand
 
 # Field of the job, the option that gives it.
 OPTIONS = {"job_id": "--job", "operation": "--op", "size_bytes": "--bytes", "ranks": "--ranks"}
@@ -44,6 +45,11 @@ def _size(value: object) -> int:
 
 
 def _ranks(value: object) -> list[str]:
+    if "[" in str(value):
+        try:
+            return list(expand(str(value)))
+        except HostListError as error:
+            raise ValueError(f"--ranks: {error}") from None
     ranks = [rank.strip() for rank in str(value).split(",")]
     if not all(ranks):
         raise ValueError("--ranks: an empty name between commas: write --ranks h1,h2,h3, one host for each rank")

@@ -1,13 +1,13 @@
 """What callers ask: announce and withdraw. Checks, changes the state, and answers when it is carried out."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from controller.core.commands import Accepted, Command, Failure, Refused, Report, Severity
 from controller.core.events import CollectiveAnnounced, CollectiveWithdrawn
-from controller.core.planning import hosts_by_address
+from controller.core.naming import find_hosts, spelled_out
 from controller.core.remembered import Facts, RememberedJob
 from controller.core.state import JobState, State, Unit, Waiter
-from controller.fabric.model import Host
 from controller.jobs.announcement import problems
 from controller.jobs.collective import Collective, Flow
 from controller.jobs.flows import expand, notes
@@ -17,33 +17,28 @@ def unit_of(flow: Flow) -> Unit:
     return (flow.src_address, flow.dst_address, flow.udp_source_port)
 
 
-def find_host(state: State, text: str) -> Host | None:
-    """By name or by address."""
-    return next((h for h in state.view.hosts if text == h.name or text in h.addresses), None)
-
-
 def announce(state: State, event: CollectiveAnnounced) -> tuple[bool, list[Command]]:
     """(placement must be looked at anew, immediate answers)."""
-    collective = event.collective
-    wrong = problems(collective)
+    ranks, unreadable = spelled_out(event.collective.ranks, "ranks")
+    collective = event.collective if ranks == event.collective.ranks else replace(event.collective, ranks=ranks)
+    wrong = tuple(unreadable) or problems(collective)
     if wrong:
         return False, [Refused(event.request_id, Failure.INVALID_ARGUMENT, wrong)]
-    by_name = {h.name: h for h in state.view.hosts} | hosts_by_address(state)
     held = state.jobs.get(collective.job_id)
     if held is not None and held.collective == collective:
         state.waiters.append(Waiter(event.request_id, collective.job_id, state.changes_sent))
         return False, []
-    unknown = [f"ranks[{i}]: no host {r!r} on this fabric" for i, r in enumerate(collective.ranks) if r not in by_name]
+    hosts, unknown = find_hosts(state, collective.ranks, "ranks")
     if unknown:
         return False, [_unknown_hosts(state, event.request_id, unknown)]
-    (first, *others) = {by_name[r].name for r in collective.ranks}
+    (first, *others) = {host.name for host in hosts}
     if not others:
         sentence = f"ranks: all are on {first}; nothing would meet the fabric, so announce nothing"
         return False, [Refused(event.request_id, Failure.INVALID_ARGUMENT, (sentence,))]
-    crowded = _crowded(collective, [by_name[r].name for r in collective.ranks])
+    crowded = _crowded(collective, [host.name for host in hosts])
     if crowded:
         return False, [Refused(event.request_id, Failure.INVALID_ARGUMENT, crowded)]
-    ends = tuple((by_name[rank].name, by_name[rank].addresses[0]) for rank in collective.ranks)
+    ends = tuple((host.name, host.addresses[0]) for host in hosts)
     _add_job(state, collective, ends)
     state.waiters.append(Waiter(event.request_id, collective.job_id, state.changes_sent))
     return True, []

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from controller.core.commands import SendBatch
 from controller.core.remembered import Facts
 from controller.core.remembered import Unit as Unit
+from controller.fabric.attached import AttachedHosts
 from controller.fabric.model import FabricView, Path
 from controller.jobs.collective import Collective, Flow
 from controller.pipeline.diff import ActualTables
@@ -84,6 +85,8 @@ class State:
     jobs: dict[str, JobState] = field(default_factory=dict)
     view: FabricView = field(default_factory=FabricView)
     view_problems: tuple[str, ...] = ()
+    # The view's hosts by every spelling, as `naming` last needed them.
+    attached: AttachedHosts | None = None
     # Path of every unit that crosses the fabric, as last placed.
     paths: dict[Unit, Path] = field(default_factory=dict)
     # What an earlier run remembered; empty once everything that is there has had the time to show itself.

@@ -4,6 +4,7 @@ This module decides nothing; it holds the nouns. What is usable, which role a sw
 is decided in `discovery`, `roles` and `paths`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -103,3 +104,5 @@ class FabricView:
     ports: dict[PortRef, Port] = field(default_factory=dict)
     links: tuple[Link, ...] = ()
     hosts: tuple[Host, ...] = ()
+    # Other spellings of hosts' names, as the plan gives them: alias -> name.
+    aliases: Mapping[str, str] = field(default_factory=dict)

@@ -4,8 +4,10 @@ It decides among hosts that are known; where several fit equally well, none is t
 first, so that a host really called "ip-10-1-2-3" is found by its name.
 """
 
+import difflib
 import ipaddress
 import re
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,6 +15,8 @@ from dataclasses import dataclass
 from controller.fabric.host_lists import HostListError, expand
 
 _IP_NAME = re.compile(r"ip-((?:[0-9]{1,3}-){3}[0-9]{1,3})(?:\..*)?", re.ASCII | re.IGNORECASE)
+# Comparing a name with another takes some 10 microseconds.
+_MOST_COMPARED = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,7 @@ class Names:
     def __init__(self, hosts: Mapping[str, Iterable[str]], aliases: Mapping[str, str]) -> None:
         self._hosts = frozenset(hosts)
         self._aliases = {alias.casefold(): name for alias, name in aliases.items()}
+        self._sorted: list[str] | None = None
         self._addresses: dict[str, set[str]] = defaultdict(set)
         self._whole: dict[str, set[str]] = defaultdict(set)
         self._short: dict[str, set[str]] = defaultdict(set)
@@ -49,6 +54,20 @@ class Names:
                 listed = ", ".join(sorted(candidates)[:5])
                 return Found(None, f"{text!r} could be any of {listed}")
         return Found(None, f"no host {text!r} on this fabric")
+
+    def near(self, text: str) -> tuple[str, ...]:
+        """At most three names and aliases that are spelled much like this one, or like it without its domain."""
+        if self._sorted is None:
+            self._sorted = sorted({**dict.fromkeys(self._aliases), **{_tidy(name): None for name in self._hosts}})
+        found: list[str] = []
+        for spelled in dict.fromkeys((_tidy(text), _first_label(text))):
+            around = self._sorted
+            if len(around) > _MOST_COMPARED:
+                # Names of one cluster begin alike: those that come next in order are the likeliest.
+                at = bisect_left(around, spelled)
+                around = around[max(0, at - _MOST_COMPARED // 2) : at + _MOST_COMPARED // 2]
+            found += difflib.get_close_matches(spelled, around, n=3)
+        return tuple(dict.fromkeys(found))[:3]
 
     def _ways(self, text: str) -> Iterable[set[str]]:
         """Candidates by each way in turn, the surest first."""

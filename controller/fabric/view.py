@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from controller.fabric import roles
 from controller.fabric.hosts import HostTable
@@ -19,6 +19,7 @@ class PlanIndex:
     roles: Mapping[int, Role]
     rate_bps: Mapping[PortRef, int]
     links: tuple[tuple[PortRef, PortRef], ...]
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, plan: FabricPlan | None) -> "PlanIndex":
@@ -32,7 +33,7 @@ class PlanIndex:
             rates |= dict.fromkeys(ends, link.rate_bps)
             links.append((ends[0], ends[1]))
         names, meant = {s.dpid: s.name for s in plan.switches}, {s.dpid: s.role for s in plan.switches}
-        return cls(names, meant, rates, tuple(links))
+        return cls(names, meant, rates, tuple(links), dict(plan.aliases))
 
     def name(self, dpid: int) -> str:
         return self.names.get(dpid) or f"s{dpid:x}"
@@ -74,6 +75,7 @@ def build(
         ports=dict(ports),
         links=tuple(Link(a, b, min(rate(a), rate(b))) for a, b in cables),
         hosts=tuple(_hosts(hosts, switches.keys(), rate)),
+        aliases=plan.aliases,
     )
     view, on_edges = below_leaves(view)
     return view, (*found.problems, *on_edges)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from controller.core.machine import Core
-from controller.core.planning import hosts_by_address
+from controller.core.naming import find_hosts, spelled_out
 from controller.core.views.common import UnknownHost
 from controller.fabric.paths import link_capacities
 from controller.fabric.three_tiers import fabric_paths
@@ -19,21 +19,18 @@ class BadQuestion(Exception):
 
 def advise_placement(core: Core, collective: Collective, candidates: Sequence[str]) -> Advice:
     """Hosts may be named by name or address. Raises UnknownHost and BadQuestion."""
-    wrong = problems(replace(collective, ports=()))
+    asked = {"ranks": collective.ranks, "candidate_hosts": tuple(candidates)}
+    spelled = {field: spelled_out(texts, field) for field, texts in asked.items()}
+    unreadable = [sentence for _, sentences in spelled.values() for sentence in sentences]
+    wrong = unreadable or problems(replace(collective, ranks=spelled["ranks"][0], ports=()))
     if wrong:
         raise BadQuestion("\n".join(wrong))
     view = core.state.view
-    known = {host.name: host for host in view.hosts} | hosts_by_address(core.state)
-    asked = {"ranks": collective.ranks, "candidate_hosts": tuple(candidates)}
-    unknown = [
-        f"{field}[{i}]: no host {text!r} on this fabric"
-        for field, texts in asked.items()
-        for i, text in enumerate(texts)
-        if text not in known
-    ]
+    found = {field: find_hosts(core.state, texts, field) for field, (texts, _) in spelled.items()}
+    unknown = [sentence for _, sentences in found.values() for sentence in sentences]
     if unknown:
         raise UnknownHost("\n".join(unknown))
-    names = {field: tuple(known[text].name for text in texts) for field, texts in asked.items()}
+    names = {field: tuple(host.name for host in hosts) for field, (hosts, _) in found.items()}
     site = Site(
         leaf_of={host.name: host.leaf for host in view.hosts},
         host_bps={host.name: max(host.capacity_bps, 1) for host in view.hosts},

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from controller.core.machine import Core
+from controller.core.naming import find_hosts
 from controller.core.planning import hosts_by_address
-from controller.core.requests import find_host
 from controller.fabric.model import Host, Path, PortRef
 from controller.jobs.collective import Flow
 from controller.pipeline.cookies import Kind, cookie
@@ -83,12 +83,11 @@ def owners(core: Core) -> dict[int, str]:
 
 
 def known_hosts(core: Core, *names: str) -> tuple[Host, ...]:
-    """The hosts with these names or addresses. Raises UnknownHost with one line for each that is not there."""
-    found = [find_host(core.state, name) for name in names]
-    missing = [name for name, host in zip(names, found, strict=True) if host is None]
+    """The hosts with these names, addresses or aliases. Raises UnknownHost with one line for each that is not there."""
+    found, missing = find_hosts(core.state, names)
     if missing:
-        raise UnknownHost("\n".join(f"no host {name!r} on this fabric" for name in missing))
-    return tuple(host for host in found if host is not None)
+        raise UnknownHost("\n".join(missing))
+    return tuple(found)
 
 
 def find_switches(core: Core, name: str) -> frozenset[int]:
