@@ -6,6 +6,7 @@ that; tests hold the outcome against Ryu's own serialisation, byte for byte.
 
 import struct
 from collections.abc import Callable
+from functools import lru_cache
 
 from heddle.southbound.v1 import link_pb2
 from ryu.ofproto import ofproto_common
@@ -128,12 +129,15 @@ def _instructions(rule: link_pb2.Rule) -> bytes:
 def _group_mod(command: int, group: link_pb2.Group, xid: int) -> bytes:
     if group.kind not in GROUP_TYPES:
         raise CodecError(f"group {group.group_id} has no kind")
-    buckets = b"".join([_bucket(group.kind, bucket) for bucket in group.buckets])
+    buckets = b"".join([_bucket(group.kind, bucket.SerializeToString()) for bucket in group.buckets])
     head = (ofp.OFP_VERSION, ofp.OFPT_GROUP_MOD, _fitting(_GROUP_MOD.size + len(buckets)), xid)
     return _GROUP_MOD.pack(*head, command, GROUP_TYPES[group.kind], group.group_id) + buckets
 
 
-def _bucket(kind: int, bucket: link_pb2.Bucket) -> bytes:
+# The buckets of a switch's groups are a few ports in ever other orders.
+@lru_cache(maxsize=1 << 14)
+def _bucket(kind: int, serialized: bytes) -> bytes:
+    bucket = link_pb2.Bucket.FromString(serialized)
     # Weight belongs to select and watch_port to fast-failover; the specification wants the neutral value elsewhere.
     weight = within("weight", bucket.weight, 0xFFFF) if kind == _Group.KIND_SELECT else 0
     watch_port = bucket.watch_port if kind == _Group.KIND_FAST_FAILOVER else ofp.OFPP_ANY

@@ -7,6 +7,7 @@ it still shows up and is equal to no rule of ours.
 
 import struct
 from collections.abc import Iterable
+from functools import lru_cache
 
 from heddle.southbound.v1 import link_pb2
 from ryu.ofproto import ofproto_v1_3 as ofp
@@ -67,6 +68,13 @@ def encode_match(fields: Iterable[link_pb2.MatchField]) -> bytes:
 
 def encode_field(field: link_pb2.MatchField) -> tuple[int, bytes]:
     """(its place among other fields, its bytes). Raises CodecError."""
+    return _encode_field(field.SerializeToString())
+
+
+# Rules by the thousand share their fields: a job's name the same addresses and ports again and again.
+@lru_cache(maxsize=1 << 16)
+def _encode_field(serialized: bytes) -> tuple[int, bytes]:
+    field = link_pb2.MatchField.FromString(serialized)
     name, value, mask = field.name, field.value, field.mask
     try:
         number, exact, masked, width = _FIELDS[name]
