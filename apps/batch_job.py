@@ -3,7 +3,9 @@
 Decides neither when something is sent nor what its transaction id is; `session` does. There are two ways:
 
 `PlainJob` sends the modifications one after the other. A barrier holds back what follows until the switch has answered
-it, and a closing barrier ends the batch. What the switch refuses is reported, the rest stands.
+it, and a closing barrier ends the batch. What the switch refuses is reported, the rest stands. Holding back is caution:
+a switch has to keep that order by itself (OpenFlow 1.3.5, 6.2), but not every one does. One that knows
+ordered bundles is trusted with it, which saves a round trip.
 
 `AtomicJob` puts all of them into one ONF bundle, which the switch carries out as a whole or not at all, in order and at
 one moment for the packets. Barriers inside the batch need nothing then: they only keep an order that a bundle keeps by
@@ -55,7 +57,9 @@ class Job(Protocol):
 def make_job(batch: link_pb2.Batch, bundle_id: int | None) -> Job:
     """`bundle_id`: a number for a bundle if the switch knows them, else None."""
     may_be_bundled = batch.atomic and not any(m.WhichOneof("kind") in _NOT_IN_BUNDLES for m in batch.modifications)
-    return PlainJob(batch) if bundle_id is None or not may_be_bundled else AtomicJob(batch, bundle_id)
+    if bundle_id is None or not may_be_bundled:
+        return PlainJob(batch, waits=bundle_id is None)
+    return AtomicJob(batch, bundle_id)
 
 
 class _Job:
@@ -92,10 +96,11 @@ class _Job:
 
 
 class PlainJob(_Job):
-    """A modification without a spelling counts as refused and is passed over."""
+    """A modification without a spelling counts as refused and is passed over. `waits`: for the answers to barriers."""
 
-    def __init__(self, batch: link_pb2.Batch) -> None:
+    def __init__(self, batch: link_pb2.Batch, waits: bool) -> None:
         super().__init__(batch)
+        self._waits = waits
         self._awaited_barrier: int | None = None
         self._closing_xid: int | None = None
 
@@ -110,7 +115,7 @@ class PlainJob(_Job):
             if data is None:
                 continue
             self.transaction_ids[xid] = index
-            if modifications[index].WhichOneof("kind") == "barrier":
+            if self._waits and modifications[index].WhichOneof("kind") == "barrier":
                 self._awaited_barrier = xid
             return xid, data
         self._closing_xid = xid = next_xid()

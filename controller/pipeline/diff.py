@@ -9,9 +9,10 @@ never meets a path that is half there; unless the stage before only adds what no
 Nothing is ever deleted that is not named one by one.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from operator import attrgetter
 
 from controller.pipeline.cookies import Kind, is_ours, kind_of
 from controller.pipeline.groups import is_ours as is_our_group
@@ -37,6 +38,7 @@ from controller.pipeline.rules import (
 )
 
 RuleKey = tuple[int, int, Match]
+_ORDER = attrgetter("order")
 
 
 class Stage(IntEnum):
@@ -52,8 +54,9 @@ class ActualTables:
     rules: dict[RuleKey, Rule] = field(default_factory=dict)
     groups: dict[int, Group] = field(default_factory=dict)
     meters: dict[int, Meter] = field(default_factory=dict)
-    # How often `apply` has been called.
+    # How often `apply` has been called, and which rules it has touched since somebody cleared this.
     changes: int = field(default=0, compare=False)
+    touched: set[RuleKey] = field(default_factory=set, compare=False)
 
     @classmethod
     def of(cls, tables: SwitchTables) -> "ActualTables":
@@ -68,8 +71,10 @@ class ActualTables:
         match modification:
             case AddRule(rule):
                 self.rules[rule.key] = rule
+                self.touched.add(rule.key)
             case DeleteRule(rule):
                 self.rules.pop(rule.key, None)
+                self.touched.add(rule.key)
             case AddGroup(group) | ModifyGroup(group):
                 self.groups[group.group_id] = group
             case DeleteGroup(group_id):
@@ -97,30 +102,26 @@ def stages(
     """The modifications of each stage that has any. `is_ingress(rule)` tells the rules that decide where traffic
     enters its path, `is_unwanted(rule)` the foreign ones that are to go as well."""
     wanted = {rule.key: rule for rule in desired.rules}
-    changed = _changed(wanted, actual.rules)
-    changed.sort(key=lambda r: r.order)
-    prepared = [AddRule(r) for r in changed if not is_ingress(r)]
+    changed = [rule for key, rule in wanted.items() if actual.rules.get(key) != rule]
+    superfluous = [r for key, r in actual.rules.items() if key not in wanted and (is_ours(r.cookie) or is_unwanted(r))]
+    return in_stages(desired, actual, changed, superfluous, is_ingress)
+
+
+def in_stages(
+    desired: SwitchTables,
+    actual: ActualTables,
+    changed: Iterable[Rule],
+    superfluous: Iterable[Rule],
+    is_ingress: Callable[[Rule], bool],
+) -> Mapping[Stage, tuple[Modification, ...]]:
+    """The stages when it is known already which wanted rules are not held, and which held ones are to go."""
+    ordered = sorted(changed, key=_ORDER)
+    prepared = [AddRule(r) for r in ordered if not is_ingress(r)]
     groups = _group_changes(desired, actual)
     prepare = (*groups, Barrier(), *prepared) if groups else tuple(prepared)
-    switch = tuple(AddRule(r) for r in changed if is_ingress(r))
-    remove = _removals(desired, wanted, actual, is_unwanted)
-    result = {Stage.PREPARE: prepare, Stage.SWITCH: switch, Stage.REMOVE: remove}
+    switch = tuple(AddRule(r) for r in ordered if is_ingress(r))
+    result = {Stage.PREPARE: prepare, Stage.SWITCH: switch, Stage.REMOVE: _removals(desired, superfluous, actual)}
     return {stage: modifications for stage, modifications in result.items() if modifications}
-
-
-def _changed(wanted: Mapping[RuleKey, Rule], held: dict[RuleKey, Rule]) -> list[Rule]:
-    """The wanted rules that are not held. Equal ones are held as the same object from then on: what has been read from
-    a switch is compared in depth once, not at every look."""
-    changed = []
-    for key, rule in wanted.items():
-        there = held.get(key)
-        if there is rule:
-            continue
-        if there == rule:
-            held[key] = rule
-        else:
-            changed.append(rule)
-    return changed
 
 
 def _group_changes(desired: SwitchTables, actual: ActualTables) -> list[Modification]:
@@ -136,15 +137,9 @@ def _group_changes(desired: SwitchTables, actual: ActualTables) -> list[Modifica
     return result
 
 
-def _removals(
-    desired: SwitchTables,
-    wanted: Mapping[RuleKey, Rule],
-    actual: ActualTables,
-    is_unwanted: Callable[[Rule], bool],
-) -> tuple[Modification, ...]:
-    """Ours and what policy says, earlier tables first. Meters stay: a meter takes the rules that use it along."""
-    rules = [r for key, r in actual.rules.items() if key not in wanted and (is_ours(r.cookie) or is_unwanted(r))]
-    rules.sort(key=lambda r: r.order, reverse=True)
+def _removals(desired: SwitchTables, superfluous: Iterable[Rule], actual: ActualTables) -> tuple[Modification, ...]:
+    """Earlier tables first. Meters stay: a meter takes the rules that use it along."""
+    rules = sorted(superfluous, key=_ORDER, reverse=True)
     kept = {g.group_id for g in desired.groups}
     groups = sorted(g for g in actual.groups if g not in kept and is_our_group(g))
     deleted: list[Modification] = [DeleteRule(r) for r in rules]
@@ -156,6 +151,14 @@ def _removals(
 def adds_unused_only(modifications: Sequence[Modification]) -> bool:
     """Whether packets are treated as before: all that comes is groups and meters that nothing uses yet."""
     return all(isinstance(m, AddGroup | AddMeter | Barrier) for m in modifications)
+
+
+def only_adds(modifications: Sequence[Modification], actual: ActualTables) -> bool:
+    """Whether nothing that the switch holds is changed or removed."""
+    return all(
+        isinstance(m, AddGroup | AddMeter | Barrier) or (isinstance(m, AddRule) and m.rule.key not in actual.rules)
+        for m in modifications
+    )
 
 
 def is_steering(rule: Rule) -> bool:

@@ -244,6 +244,17 @@ def _atomic_session() -> SwitchSession:
     return session
 
 
+def test_a_switch_that_knows_ordered_bundles_is_trusted_to_keep_order_behind_a_barrier() -> None:
+    session = _atomic_session()
+    session.submit(_batch(5, _GROUP, _BARRIER, _rule()))
+    sent = _sent(session)
+    assert [kind for kind, _ in sent] == [GROUP_MOD, BARRIER, FLOW_MOD, BARRIER]
+    # Only the closing barrier's answer ends the batch.
+    assert session.on_reply(sent[1][1]) == []
+    (report,) = session.on_reply(sent[3][1])
+    assert report.batch_result.status == pb.BatchResult.STATUS_DONE
+
+
 def _atomic(batch_id: int, *modifications: pb.Modification) -> pb.Batch:
     batch = _batch(batch_id, *modifications)
     batch.atomic = True

@@ -1,7 +1,7 @@
 """How many batches a change takes: switches are prepared and switched over at once where none depends on another."""
 
 from core_model import ask, quiet_faults, started
-from fabrics import plan
+from fabrics import leaf, plan, spine
 
 from controller.core.commands import Accepted, Remember, SendBatch
 from controller.core.events import CollectiveAnnounced, CollectiveWithdrawn
@@ -31,6 +31,8 @@ def test_leaves_that_prepare_only_themselves_get_one_batch() -> None:
     network, batches = announced(plan(leaves=3, spines=2))
     assert len(batches) == len({batch.dpid for batch in batches}) > 0
     assert {tuple(kinds(batch.modifications)) for batch in batches} == {(AddGroup, Barrier, AddRule)}
+    # A handful of additions leaves nothing half changed, and one by one they are a round trip quicker than a bundle.
+    assert not any(batch.atomic for batch in batches)
     # What is undone goes rules first, as ever.
     ask(network, CollectiveWithdrawn(2, "ring"))
     assert quiet_faults(network) == []
@@ -57,3 +59,22 @@ def test_switches_are_not_kept_waiting_for_the_store() -> None:
     assert order.count(Remember) == 1
     assert order.index(Remember) == len(order) - 1 > 0
     assert core.memory.busy
+
+
+def test_what_changes_a_rule_that_is_there_is_done_at_one_moment() -> None:
+    """Another path for a flow overwrites its rule: the switch has the old one or the new one, with all that belongs."""
+    fabric = plan(leaves=3, spines=3)
+    core, network = started(fabric)
+    ring = Collective("ring", Operation.ALL_REDUCE, Algorithm.RING, tuple(h.name for h in fabric.hosts), 1 << 30)
+    ask(network, CollectiveAnnounced(1, ring))
+    before_s = network.now_s
+    a, b = next(iter(core.state.paths.values()))
+    network.cut(network.cable(f"leaf{a.dpid - leaf(0)}", f"spine{b.dpid - spine(0)}"))
+    network.run_until_quiet(60)
+    moved = [
+        batch
+        for batch in network.record.commands_of(SendBatch, since_s=before_s)
+        if any(isinstance(m, AddRule) and is_steering(m.rule) for m in batch.modifications)
+    ]
+    assert moved
+    assert all(batch.atomic for batch in moved)

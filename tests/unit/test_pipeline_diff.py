@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from controller.fabric.model import PortRef
 from controller.pipeline.compile import compile_base, merged
-from controller.pipeline.diff import ActualTables, Stage, is_steering, stages
+from controller.pipeline.diff import ActualTables, Stage, is_steering, opens_way, stages
+from controller.pipeline.outstanding import Outstanding
 from controller.pipeline.rules import (
     AddGroup,
     AddRule,
@@ -26,6 +27,7 @@ from controller.qos.classes import QosSettings
 
 FABRIC = view(plan(leaves=3, spines=3))
 PATHS = [(PortRef(leaf(1), j), PortRef(spine(j), 2)) for j in (1, 2, 3)]
+UPLINKS = frozenset({1, 2, 3})
 FOREIGN = Rule(3, 50, match(eth_type=0x800), 0xF00, (Output(1),))
 
 
@@ -97,3 +99,33 @@ def test_a_move_adds_before_it_removes() -> None:
 
 def test_nothing_to_do_is_nothing() -> None:
     assert stages(tables((0, 1)), ActualTables.of(tables((0, 1))), is_steering) == {}
+
+
+CHOICES = st.lists(st.integers(0, 2), max_size=4).map(tuple)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["want", "read", "carry out", "meddle"]), CHOICES), max_size=8))
+def test_what_is_outstanding_change_by_change_is_what_a_look_at_everything_finds(
+    happenings: list[tuple[str, tuple[int, ...]]],
+) -> None:
+    outstanding, desired, actual = Outstanding(lambda rule: rule == FOREIGN), SwitchTables(), ActualTables()
+    for what, spines in happenings:
+        match what:
+            case "want":
+                desired = tables(spines)
+            case "read":
+                actual = ActualTables.of(tables(spines))
+            case "meddle":
+                actual.apply(AddRule(FOREIGN))
+            case _:
+                # A switch may refuse some of it.
+                found = outstanding.stages(desired, actual, UPLINKS)
+                for modification in list(found[min(found)] if found else ())[: 1 + 3 * len(spines)]:
+                    actual.apply(modification)
+
+        def is_ingress(rule: Rule, wanted: SwitchTables = desired, held: ActualTables = actual) -> bool:
+            return is_steering(rule) or opens_way(rule, wanted, held, UPLINKS)
+
+        expected = stages(desired, actual, is_ingress, lambda rule: rule == FOREIGN)
+        assert outstanding.stages(desired, actual, UPLINKS) == expected
+        assert outstanding.stages(desired, actual, UPLINKS) == expected
