@@ -5,9 +5,10 @@ paths are placed anew where the fabric or the jobs have changed, and the switche
 what they should hold. It never waits, never looks at a clock and never fails on what the network sends it.
 """
 
+from collections.abc import Iterable
 from functools import partial
 
-from controller.core import capacity, fitting, planning, requests
+from controller.core import absent, capacity, fitting, planning, requests
 from controller.core.commands import Command, ConfigureQueues, ReadPortStatistics, Report, SendPacket, Severity
 from controller.core.comparing import Comparisons
 from controller.core.events import (
@@ -31,7 +32,7 @@ from controller.core.learning import Learning
 from controller.core.memory import Memory
 from controller.core.packets import PacketHandler
 from controller.core.reconcile import Reconciler
-from controller.core.remembered import Facts, RememberedJob
+from controller.core.remembered import Cable, Facts, RememberedJob
 from controller.core.settings import CoreSettings
 from controller.core.state import State, SwitchState
 from controller.fabric import beacon
@@ -149,12 +150,13 @@ class Core:
             case ComparisonWanted():
                 return self.comparisons.ask(event, now_s)
             case Restored():
-                return self._restored(event)
+                return self._restored(event, now_s)
             case Remembered():
                 return self._remembered(event, now_s)
 
-    def _restored(self, event: Restored) -> list[Command]:
+    def _restored(self, event: Restored, now_s: float) -> list[Command]:
         self.memory.restore(event.facts)
+        absent.recall(self.state, self.discovery, event.facts, now_s)
         self.hosts.remembered = dict(event.facts.hosts)
         if not self.plan.names:
             self.learning.expect(event.facts.switches)
@@ -173,12 +175,12 @@ class Core:
         return switch if switch is not None and switch.session_id == session_id else None
 
     def _connected(self, event: SwitchConnected, now_s: float) -> list[Command]:
-        new = event.dpid not in self.state.switches
+        switch = self.state.switches.setdefault(event.dpid, SwitchState(event.dpid))
+        new = not switch.met
         until_s = self.learning.connected(event.dpid, now_s, first_time=new)
         if new:
             # We may be a restarted controller: what works is left alone until beacons have told what there is.
             self.reconciler.hold(until_s)
-        switch = self.state.switches.setdefault(event.dpid, SwitchState(event.dpid))
         switch.session_id, switch.peer_address = event.session_id, event.peer_address
         switch.nicira, switch.software = event.nicira, event.software
         self.reconciler.start_session(switch, now_s)
@@ -313,7 +315,7 @@ class Core:
             self._jobs_changed(now_s)
         if self.reconciler.holding and (self.reconciler.hold_is_over(now_s) or self._everything_is_seen(now_s)):
             self._end_learning()
-            self._jobs_changed(now_s)
+            self._fabric_changed(now_s)
         if self.state.replan_due_s is not None and now_s >= self.state.replan_due_s:
             self._replan(now_s)
         # Written down while the switches work: callers hear of it when both are done, and a repair waits for no disk.
@@ -391,8 +393,7 @@ class Core:
         capacity.plan_retries(self.state, now_s)
         self.reconciler.set_desired(merged(base, fitting.tables(self.state)))
         if not self.state.learning:
-            # Restored paths have served as pins for the last time.
-            self.state.restored = Facts()
+            planning.take_over_restored(self.state)
         self.memory.want(self._worth_remembering())
         self.state.revision += 1
 
@@ -405,28 +406,40 @@ class Core:
             used = {requests.unit_of(flow) for job in self.state.jobs.values() for flow in job.flows}
             paths = {unit: path for unit, path in restored.paths.items() if unit in used} | paths
         hosts = self.hosts.remembered | {address: host.port for address, host in self.hosts.seen.items()}
-        return Facts(jobs, paths, hosts, restored.switches | self.state.switches.keys())
+        cables = frozenset(self._cables())
+        return Facts(jobs, paths, hosts, restored.switches | self.state.switches.keys(), cables)
 
     def _end_learning(self) -> None:
-        """From now on only what has been seen counts."""
+        """From now on only what has been seen counts, and what switches that are away cannot show."""
         self.reconciler.release()
         self.learning.end()
+        absent.believe(self.state, self.discovery, self.hosts, self._cables())
         self.hosts.remembered.clear()
         self.state.learning = False
 
     def _look_at_fabric(self) -> None:
         self.state.base_stale = False
-        facts = {s.dpid: SwitchFacts(s.session_id is not None, s.nicira) for s in self.state.switches.values()}
-        ports = {ref: known.port for ref, known in self.discovery.ports.items()}
-        links = self.discovery.usable_links()
-        rate = self.settings.default_rate_bps
-        self.state.view, self.state.view_problems = build(facts, ports, links, self.hosts, self.plan, rate)
-        if self._plan_is_met():
+        if not self.state.learning:
+            absent.forget_unreached(self.state, self.discovery, self.hosts, self._cables())
+        self._build_view()
+        if self._plan_is_met() and (self.state.learning or self.reconciler.holding):
             self._end_learning()
+            self._build_view()
         by_prefix = {dpid for dpid, room in self.state.rooms.items() if room.prefixes}
         unspread = {dpid for dpid, room in self.state.rooms.items() if room.unspread}
         rate = self.settings.punt_packets_per_second
         self._base = compile_base(self.state.view, self.settings.qos, rate, by_prefix, unspread)
+
+    def _cables(self) -> Iterable[Cable]:
+        """Those that are usable."""
+        return self.discovery.usable_links()
+
+    def _build_view(self) -> None:
+        facts = {s.dpid: SwitchFacts(s.session_id is not None, s.nicira) for s in self.state.switches.values()}
+        ports = {ref: known.port for ref, known in self.discovery.ports.items()}
+        links = self._cables()
+        rate = self.settings.default_rate_bps
+        self.state.view, self.state.view_problems = build(facts, ports, links, self.hosts, self.plan, rate)
 
     def _plan_is_met(self) -> bool:
         """Everything the plan names is there, so nothing more is to be learnt."""

@@ -90,12 +90,14 @@ def _difference(change_id: int, held: Facts, wanted: Facts) -> Remember:
         paths=_new(held.paths, wanted.paths),
         hosts=_new(held.hosts, wanted.hosts),
         switches=wanted.switches - held.switches,
+        cables=wanted.cables - held.cables,
     )
     forgotten = FactKeys(
         jobs=_gone(held.jobs, wanted.jobs),
         paths=_gone(held.paths, wanted.paths),
         hosts=_gone(held.hosts, wanted.hosts),
         switches=tuple(sorted(held.switches - wanted.switches)),
+        cables=tuple(sorted(held.cables - wanted.cables)),
     )
     return Remember(change_id, learnt, forgotten)
 

@@ -10,7 +10,7 @@ from controller.core.commands import Command, Report, SendPacket, Severity
 from controller.core.events import PacketReceived
 from controller.fabric import arp, beacon
 from controller.fabric.discovery import Discovery
-from controller.fabric.hosts import HostTable
+from controller.fabric.hosts import UNKNOWN_MAC, HostTable
 from controller.fabric.model import PortRef
 
 _UNSPECIFIED = "0.0.0.0"  # noqa: S104 - an address in a packet, nothing is bound
@@ -79,6 +79,23 @@ class PacketHandler:
         if message is None:
             self._count("arp_malformed")
             return False, self._once(f"arp {at}", f"malformed ARP at {at}")
+        if self.discovery.is_recalled(at):
+            return self._test_memory(message, at, now_s)
+        return self._hear_host(message, at, now_s)
+
+    def _test_memory(self, message: arp.Arp, at: PortRef, now_s: float) -> tuple[bool, list[Command]]:
+        """ARP where a remembered cable should be may have come through it, from a switch that is away. Our own
+        questions tell: the first switch on their way punts the answers, so they come straight from a host."""
+        if message.target_mac == arp.PROBE_MAC:
+            self.discovery.disprove(at)
+            _, commands = self._hear_host(message, at, now_s)
+            return True, commands
+        if now_s - self._asked_s.get(f"{at}", float("-inf")) < _ASK_AGAIN_S:
+            return False, []
+        self._asked_s[f"{at}"] = now_s
+        return False, [self._probe(message.sender_ip, at.dpid, (at.port_no,))]
+
+    def _hear_host(self, message: arp.Arp, at: PortRef, now_s: float) -> tuple[bool, list[Command]]:
         if self.discovery.faces_switch(at):
             # A host is behind its own leaf port only; anything else was let loose by someone who floods.
             self._count("arp_on_fabric_port")
@@ -102,6 +119,8 @@ class PacketHandler:
         owner = self.hosts.seen.get(address)
         if owner is None or (owner.port, owner.mac) == (at, message.sender_mac) or self.hosts.belongs_at(address, at):
             return None
+        if owner.port == at and owner.mac == UNKNOWN_MAC:
+            return None
         asked_s = self._contested_s.get(address)
         if asked_s is not None and now_s - asked_s < _ASK_AGAIN_S:
             return []
@@ -122,6 +141,9 @@ class PacketHandler:
 
     def _request(self, message: arp.Arp, at: PortRef, now_s: float) -> list[Command]:
         target = self.hosts.seen.get(message.target_ip)
+        if target is not None and target.mac == UNKNOWN_MAC:
+            # The tables take the question to it.
+            return []
         if target is not None:
             # A host that asks for its own port's address (a duplicate check) is left to its own answer.
             return [] if target.port == at else [self._reply(message, at, target.mac)]

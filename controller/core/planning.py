@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from controller.core.detours import placed_around
 from controller.core.fitting import fit, steer_rooms
+from controller.core.remembered import Facts
 from controller.core.state import JobState, State, Unit
 from controller.fabric.model import Host, Path, PortRef
 from controller.pipeline.neighbourhood import Neighbourhood
@@ -118,6 +119,14 @@ def _pinned(state: State, crossing: Mapping[Unit, UnitLoad]) -> dict[Unit, Path]
         if path is not None:
             result[unit] = path
     return result
+
+
+def take_over_restored(state: State) -> None:
+    """Restored paths have served as pins for the last time. Those that were kept are on the switches, also on those
+    that are away and will not say so."""
+    kept = {unit: path for unit, path in state.restored.paths.items() if state.paths.get(unit) == path}
+    state.laid = kept | state.laid
+    state.restored = Facts()
 
 
 def note_laid(state: State) -> None:

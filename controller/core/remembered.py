@@ -1,7 +1,7 @@
 """What outlives a restart of the controller: the words in which the core and a store speak about it.
 
-Decides nothing. What is worth remembering, and when, is `memory`'s; how it is kept is the shell's. Whatever the
-switches can tell again (links, rules, counters) is not part of it.
+Decides nothing. What is worth remembering, and when, is `memory`'s; how it is kept is the shell's. Whatever a switch
+tells by itself (rules, counters) is not part of it; cables are, because it takes two switches to show one.
 """
 
 from collections.abc import Mapping
@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 
 from controller.fabric.model import Path, PortRef
 from controller.jobs.collective import Collective
+
+# Its two ends, in order: a < b.
+Cable = tuple[PortRef, PortRef]
 
 # A steerable unit: (source address, destination address, UDP source port or 0). Two jobs that use the same one
 # share its rule and its path, and its load is their sum.
@@ -25,12 +28,14 @@ class RememberedJob:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Jobs by id, the path of every placed unit, the port behind which each address was seen, switches by dpid."""
+    """Jobs by id, the path of every placed unit, the port behind which each address was seen, switches by dpid, and
+    the cables that were usable."""
 
     jobs: Mapping[str, RememberedJob] = field(default_factory=dict)
     paths: Mapping[Unit, Path] = field(default_factory=dict)
     hosts: Mapping[str, PortRef] = field(default_factory=dict)
     switches: frozenset[int] = frozenset()
+    cables: frozenset[Cable] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +46,4 @@ class FactKeys:
     paths: tuple[Unit, ...] = ()
     hosts: tuple[str, ...] = ()
     switches: tuple[int, ...] = ()
+    cables: tuple[Cable, ...] = ()

@@ -54,6 +54,11 @@ class SwitchState:
     unsettled: bool = True
 
     @property
+    def met(self) -> bool:
+        """It has had a session in this run; else it is known from an earlier one."""
+        return self.heard_s > float("-inf")
+
+    @property
     def ready(self) -> bool:
         return self.session_id is not None and self.actual is not None and not self.suspect
 

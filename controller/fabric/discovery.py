@@ -41,6 +41,8 @@ class Discovery:
     _due_of: dict[PortRef, float] = field(default_factory=dict)
     _usable: dict[PortRef, PortRef] = field(default_factory=dict)
     _next_expiry_s: float = float("-inf")
+    # Ports whose neighbour is remembered and has not been heard of in this run.
+    _recalled: set[PortRef] = field(default_factory=set)
 
     @property
     def freshness_s(self) -> float:
@@ -73,6 +75,26 @@ class Discovery:
         ups = (state for ref, state in self.ports.items() if ref.dpid in dpids and state.port.up)
         return all(state.early_sent >= len(_FIRST_BEACONS_S) for state in ups)
 
+    def recall(self, cables: Iterable[tuple[PortRef, PortRef]], now_s: float) -> None:
+        """Cables of an earlier run count as heard now: a switch that is frozen or away tells nothing, and its tables go
+        on forwarding. Ports of which no switch has told yet are taken to be up."""
+        for a, b in cables:
+            for at, far in ((a, b), (b, a)):
+                state = self.ports.setdefault(at, _PortState(Port(at, "", "", up=True)))
+                state.neighbour, state.heard_s = far, now_s
+                self._recalled.add(at)
+            self._usable[a], self._usable[b] = b, a
+
+    def is_recalled(self, at: PortRef) -> bool:
+        """Only memory says that a switch is at the other end."""
+        return at in self._recalled and self.faces_switch(at)
+
+    def disprove(self, at: PortRef) -> None:
+        """Something else than the remembered switch is at the other end."""
+        self._recalled.discard(at)
+        self._forget(self.ports[at])
+        self._lose(at)
+
     def remove_port(self, ref: PortRef) -> bool:
         """True when a usable link was lost."""
         state = self.ports.pop(ref, None)
@@ -100,6 +122,7 @@ class Discovery:
             changed = self._lose(at)
         news = state.neighbour != beacon.sender
         state.neighbour, state.heard_s = beacon.sender, now_s
+        self._recalled.discard(at)
         far = self.ports.get(beacon.sender)
         if far is None or not far.port.up:
             return changed

@@ -4,10 +4,14 @@ Decides who a host is and which port leads to it. It answers no packets itself; 
 """
 
 import ipaddress
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from controller.fabric.model import PortRef
 from controller.fabric.plan import FabricPlan, PlannedHost
+
+# Of a host that is remembered and has not spoken yet; nobody has this address.
+UNKNOWN_MAC = "00:00:00:00:00:00"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,7 @@ class HostTable:
         ip = ipaddress.IPv4Address(address)
         if ip.is_unspecified or ip.is_multicast or ip.is_loopback or int(ip) == 0xFFFFFFFF:
             return False
-        if int(mac[:2], 16) & 1 or mac == "00:00:00:00:00:00":
+        if int(mac[:2], 16) & 1 or mac == UNKNOWN_MAC:
             return False
         seen = SeenHost(address, mac, port)
         if self.seen.get(address) == seen:
@@ -56,11 +60,23 @@ class HostTable:
         self.seen[address] = seen
         return True
 
+    def believe(self, dpids: Collection[int]) -> None:
+        """Remembered hosts behind switches that have not come back are where they were: who could tell otherwise is
+        away, and what is in its tables still leads to them."""
+        for address, port in self.remembered.items():
+            planned = self.planned.get(address)
+            if port.dpid in dpids and address not in self.seen and (planned is None or planned[1] == port):
+                self.seen[address] = SeenHost(address, UNKNOWN_MAC, port)
+
     def forget_port(self, port: PortRef) -> bool:
         gone = [address for address, host in self.seen.items() if host.port == port]
         for address in gone:
             del self.seen[address]
         return bool(gone)
+
+    def forget_switch(self, dpid: int) -> None:
+        for port in {host.port for host in self.seen.values() if host.port.dpid == dpid}:
+            self.forget_port(port)
 
     def name_of(self, address: str) -> str:
         entry = self.planned.get(address)
@@ -68,5 +84,6 @@ class HostTable:
 
     def expected_but_unseen(self) -> list[tuple[str, PortRef]]:
         """(address, the port to ask at); the plan knows better than memory does."""
-        places = self.remembered | {address: port for address, (_, port) in self.planned.items()}
-        return [(address, port) for address, port in places.items() if address not in self.seen]
+        silent = {address: host.port for address, host in self.seen.items() if host.mac == UNKNOWN_MAC}
+        places = self.remembered | {address: port for address, (_, port) in self.planned.items()} | silent
+        return [(a, port) for a, port in places.items() if a not in self.seen or a in silent]

@@ -1,8 +1,8 @@
 """The embedded store: one SQLite file, written ahead (WAL), used by one controller at a time.
 
 It decides how durable a change is. A change of jobs is on the disk before `write` returns (synchronous=FULL): its
-caller is told that it is accepted. Paths, hosts and switches can be worked out again, so they only have to survive the
-process (NORMAL), and a repair after a failure does not wait for a disk.
+caller is told that it is accepted. Paths, hosts, switches and cables can be worked out again, so they only have to
+survive the process (NORMAL), and a repair after a failure does not wait for a disk.
 """
 
 import contextlib
@@ -35,6 +35,7 @@ _MIGRATIONS = (
     CREATE TABLE hosts (address TEXT PRIMARY KEY, port TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE switches (dpid TEXT PRIMARY KEY) WITHOUT ROWID;
     """,
+    "CREATE TABLE cables (a TEXT, b TEXT, PRIMARY KEY (a, b)) WITHOUT ROWID;",
 )
 VERSION = len(_MIGRATIONS)
 
@@ -63,6 +64,7 @@ class SqliteStore:
                 paths={(source, to, port): _read_path(text) for source, to, port, text in self._rows("paths")},
                 hosts={address: _read_port(text) for address, text in self._rows("hosts")},
                 switches=frozenset(int(dpid, 16) for (dpid,) in self._rows("switches")),
+                cables=frozenset((_read_port(a), _read_port(b)) for a, b in self._rows("cables")),
             )
 
     def write(self, change: Remember) -> Remembered:
@@ -168,6 +170,7 @@ class SqliteStore:
         many("DELETE FROM paths WHERE source = ? AND destination = ? AND udp_source_port = ?", gone.paths)
         many("DELETE FROM hosts WHERE address = ?", ((address,) for address in gone.hosts))
         many("DELETE FROM switches WHERE dpid = ?", ((f"{dpid:x}",) for dpid in gone.switches))
+        many("DELETE FROM cables WHERE a = ? AND b = ?", ((str(a), str(b)) for a, b in gone.cables))
 
     def _learn(self, change: Remember) -> None:
         new, many = change.learnt, self._file.executemany
@@ -176,6 +179,7 @@ class SqliteStore:
         many("INSERT OR REPLACE INTO paths VALUES (?, ?, ?, ?)", ((*u, _path_text(p)) for u, p in new.paths.items()))
         many("INSERT OR REPLACE INTO hosts VALUES (?, ?)", ((a, str(port)) for a, port in new.hosts.items()))
         many("INSERT OR REPLACE INTO switches VALUES (?)", ((f"{dpid:x}",) for dpid in new.switches))
+        many("INSERT OR REPLACE INTO cables VALUES (?, ?)", ((str(a), str(b)) for a, b in new.cables))
 
 
 def _make_private_file(path: FilePath) -> None:

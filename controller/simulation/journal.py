@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from controller.core.commands import Remember
 from controller.core.events import Remembered
-from controller.core.remembered import Facts, RememberedJob, Unit
+from controller.core.remembered import Cable, Facts, RememberedJob, Unit
 from controller.fabric.model import Path, PortRef
 
 K = TypeVar("K")
@@ -22,6 +22,7 @@ class ModelJournal:
     paths: dict[Unit, Path] = field(default_factory=dict)
     hosts: dict[str, PortRef] = field(default_factory=dict)
     switches: set[int] = field(default_factory=set)
+    cables: set[Cable] = field(default_factory=set)
     problem: str = ""
 
     def write(self, command: Remember) -> Remembered:
@@ -33,10 +34,12 @@ class ModelJournal:
         _update(self.paths, learnt.paths, forgotten.paths)
         _update(self.hosts, learnt.hosts, forgotten.hosts)
         self.switches = (self.switches | learnt.switches) - set(forgotten.switches)
+        self.cables = (self.cables | learnt.cables) - set(forgotten.cables)
         return Remembered(command.change_id)
 
     def facts(self) -> Facts:
-        return Facts(dict(self.jobs), dict(self.paths), dict(self.hosts), frozenset(self.switches))
+        sets = frozenset(self.switches), frozenset(self.cables)
+        return Facts(dict(self.jobs), dict(self.paths), dict(self.hosts), *sets)
 
 
 def _update(held: dict[K, V], learnt: Mapping[K, V], forgotten: Iterable[K]) -> None:

@@ -1,0 +1,58 @@
+"""What is believed of switches that an earlier run knew and that have not come back to this one.
+
+A switch that is frozen, or whose session is away, goes on forwarding; a controller that has just started has seen none
+of its cables and would take the routes over them away. So remembered cables count from the start, and are given up when
+a port at either end goes down, when something else is heard there, or when silence proves something (`fabric.answers`).
+A switch of which no such cable leads to one that is there is forgotten.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from controller.core.remembered import Cable, Facts
+from controller.core.state import State, SwitchState
+from controller.fabric.discovery import Discovery
+from controller.fabric.hosts import HostTable
+
+
+def recall(state: State, discovery: Discovery, facts: Facts, now_s: float) -> None:
+    """To be called before any switch has connected."""
+    discovery.recall(facts.cables, now_s)
+    for dpid in {end.dpid for cable in facts.cables for end in cable}:
+        state.switches.setdefault(dpid, SwitchState(dpid))
+
+
+def believe(state: State, discovery: Discovery, hosts: HostTable, usable: Iterable[Cable]) -> None:
+    """To be called when everything that is there has had the time to show itself: what is behind absent switches is
+    where it was."""
+    forget_unreached(state, discovery, hosts, usable)
+    hosts.believe(_absent(state))
+
+
+def forget_unreached(state: State, discovery: Discovery, hosts: HostTable, usable: Iterable[Cable]) -> None:
+    """Forgets the absent switches that nothing leads to any more, with all that was behind them."""
+    absent = _absent(state)
+    if not absent:
+        return
+    for dpid in absent - _reached(state.switches.keys() - absent, usable):
+        del state.switches[dpid]
+        hosts.forget_switch(dpid)
+        for ref in [ref for ref in discovery.ports if ref.dpid == dpid]:
+            discovery.remove_port(ref)
+
+
+def _absent(state: State) -> frozenset[int]:
+    return frozenset(dpid for dpid, switch in state.switches.items() if not switch.met)
+
+
+def _reached(start: set[int], usable: Iterable[Cable]) -> set[int]:
+    neighbours: dict[int, set[int]] = defaultdict(set)
+    for a, b in usable:
+        neighbours[a.dpid].add(b.dpid)
+        neighbours[b.dpid].add(a.dpid)
+    reached, left = set(start), list(start)
+    while left:
+        for dpid in neighbours[left.pop()] - reached:
+            reached.add(dpid)
+            left.append(dpid)
+    return reached
