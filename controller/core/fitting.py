@@ -140,9 +140,8 @@ def _best_groups(
 
 def tables(state: State) -> dict[int, SwitchTables]:
     """The steering rules and groups that were fitted last; a switch without any is left out."""
-    near = Neighbourhood.of(state.view)
     return {
-        dpid: steer_tables(near, dpid, rules, dpid in state.rooms and state.rooms[dpid].shared_groups)
+        dpid: steer_tables(state.near, dpid, rules, dpid in state.rooms and state.rooms[dpid].shared_groups)
         for dpid, rules in state.steering.items()
         if rules
     }

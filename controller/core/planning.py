@@ -13,7 +13,6 @@ from controller.core.fitting import fit, steer_rooms
 from controller.core.remembered import Facts
 from controller.core.state import JobState, State, Unit
 from controller.fabric.model import Host, Path, PortRef
-from controller.pipeline.neighbourhood import Neighbourhood
 from controller.pipeline.refusals import NoRoom
 from controller.pipeline.rules import AddRule, SwitchTables
 from controller.pipeline.steering import SteeredFlow
@@ -65,7 +64,7 @@ def replan(state: State, background_bps: Mapping[PortRef, float], base: Mapping[
     crossing = {u: load for u, load in units.items() if load.crosses and u not in left_out}
     state.waiting = _waiting(state, crossing)
     given_up: dict[int, frozenset[Unit]] = {}
-    rooms, near, pinned = steer_rooms(state, base), Neighbourhood.of(state.view), _pinned(state, crossing)
+    rooms, near, pinned = steer_rooms(state, base), state.near, _pinned(state, crossing)
     out, refused = set(state.waiting), state.refused_units
     while True:
         demands = tuple(

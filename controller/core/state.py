@@ -10,6 +10,7 @@ from controller.fabric.attached import AttachedHosts
 from controller.fabric.model import FabricView, Path
 from controller.jobs.collective import Collective, Flow
 from controller.pipeline.diff import ActualTables
+from controller.pipeline.neighbourhood import Neighbourhood
 from controller.pipeline.room import Room
 from controller.pipeline.rules import SwitchTables
 from controller.pipeline.steering import Steering
@@ -121,6 +122,14 @@ class State:
     # Rule and group changes sent to switches so far, for answers and tests.
     changes_sent: int = 0
     alarms: dict[str, str] = field(default_factory=dict)
+    _near: Neighbourhood | None = None
+
+    @property
+    def near(self) -> Neighbourhood:
+        """The view turned around; worked out once for each view."""
+        if self._near is None or self._near.view is not self.view:
+            self._near = Neighbourhood.of(self.view)
+        return self._near
 
     @property
     def full(self) -> frozenset[int]:

@@ -7,6 +7,7 @@ elsewhere does not renumber them. What a group is *needed* for is decided in `co
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import gcd
 
 from controller.pipeline.rules import Bucket, Group, GroupKind, Output
@@ -63,7 +64,13 @@ def spread(choices: Sequence[int], assigned: int, salt: int) -> tuple[int, ...]:
 
 
 def failover_group(group_id: int, ports: Sequence[int]) -> Group:
-    return Group(group_id, GroupKind.FAST_FAILOVER, tuple(Bucket((Output(port),), watch_port=port) for port in ports))
+    return Group(group_id, GroupKind.FAST_FAILOVER, tuple(map(_failover_bucket, ports)))
+
+
+# A switch has a few ports, and thousands of groups put them in order.
+@lru_cache(maxsize=4096)
+def _failover_bucket(port: int) -> Bucket:
+    return Bucket((Output(port),), watch_port=port)
 
 
 def weighted_ports(capacity: Mapping[int, int]) -> tuple[int, ...]:

@@ -223,10 +223,18 @@ def _write_field(name: str, value: int, mask: int | None) -> pb.MatchField:
 
 def write_group(group: rules.Group) -> pb.Group:
     """One group, whole."""
-    buckets = [
-        pb.Bucket(weight=b.weight, watch_port=b.watch_port, actions=_write_actions(b.actions)) for b in group.buckets
-    ]
-    return pb.Group(group_id=group.group_id, kind=_KIND_TO_WIRE[group.kind], buckets=buckets)
+    return pb.Group.FromString(_group_bytes(group))
+
+
+def _group_bytes(group: rules.Group) -> bytes:
+    head = pb.Group(group_id=group.group_id, kind=_KIND_TO_WIRE[group.kind]).SerializeToString()
+    return bytes(head + b"".join(map(_bucket_bytes, group.buckets)))
+
+
+@lru_cache(maxsize=65536)
+def _bucket_bytes(bucket: rules.Bucket) -> bytes:
+    written = pb.Bucket(weight=bucket.weight, watch_port=bucket.watch_port, actions=_write_actions(bucket.actions))
+    return bytes(pb.Group(buckets=[written]).SerializeToString())
 
 
 def _write_meter(meter: rules.Meter) -> pb.Meter:
@@ -275,8 +283,8 @@ def _delete_rule(message: pb.Modification, change: rules.DeleteRule) -> None:
 _MODIFICATION_WRITERS: dict[type, Callable[[pb.Modification, Any], object]] = {
     rules.AddRule: _add_rule,
     rules.DeleteRule: _delete_rule,
-    rules.AddGroup: lambda w, m: w.add_group.CopyFrom(write_group(m.group)),
-    rules.ModifyGroup: lambda w, m: w.modify_group.CopyFrom(write_group(m.group)),
+    rules.AddGroup: lambda w, m: w.add_group.MergeFromString(_group_bytes(m.group)),
+    rules.ModifyGroup: lambda w, m: w.modify_group.MergeFromString(_group_bytes(m.group)),
     rules.DeleteGroup: lambda w, m: setattr(w, "delete_group_id", m.group_id),
     rules.AddMeter: lambda w, m: w.add_meter.CopyFrom(_write_meter(m.meter)),
     rules.ModifyMeter: lambda w, m: w.modify_meter.CopyFrom(_write_meter(m.meter)),
