@@ -39,8 +39,14 @@ def _link(link: "fabric_pb2.Link") -> PictureLink:
         _switch_of(link.b),
         _share(link.a_to_b_bps, link.capacity_bps) if link.HasField("a_to_b_bps") else None,
         _share(link.b_to_a_bps, link.capacity_bps) if link.HasField("b_to_a_bps") else None,
-        state=LinkState(link.state) if link.state in set(LinkState) else LinkState.DOWN,
+        state=_state(link),
     )
+
+
+def _state(link: "fabric_pb2.Link") -> LinkState:
+    if link.cause == LinkState.ONE_WAY:
+        return LinkState.ONE_WAY
+    return LinkState.UP if link.state == LinkState.UP else LinkState.DOWN
 
 
 def _share(rate_bps: float, capacity_bps: int) -> float | None:

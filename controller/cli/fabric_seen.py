@@ -50,7 +50,14 @@ def meant_plan(plan: "fabric_pb2.CablingPlan") -> CablingPlan:
 
 def _cable(link: "fabric_pb2.Link") -> SeenCable:
     rate, source = _rate([link.a_speed_bps, link.b_speed_bps], link.capacity_bps)
-    return SeenCable(_end(link.a), _end(link.b), link.state, rate, source)
+    return SeenCable(_end(link.a), _end(link.b), _state(link), rate, source)
+
+
+def _state(link: "fabric_pb2.Link") -> str:
+    """In the words of cabling: a suspect link is what made it suspect, one that is not known of yet is not there."""
+    if link.state == "suspect":
+        return link.cause
+    return "down" if link.state == "unknown" else link.state
 
 
 def _rate(speeds_bps: list[int], capacity_bps: int) -> tuple[int | None, str]:

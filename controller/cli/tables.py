@@ -22,7 +22,8 @@ _STATE_STYLES = {
     "yes": "green",
     "placed": "green",
     "planned": "green",
-    "one-way": "yellow",
+    "suspect": "yellow",
+    "held": "yellow",
     "degraded": "yellow",
     "ecmp": "yellow",
     "down": "bold red",
@@ -65,7 +66,7 @@ def topology_view(topology: "fabric_pb2.GetTopologyResponse") -> RenderableType:
         parts.append(Text("no switch has connected yet: point each at the controller, as in"))
         parts.append(Text("  ovs-vsctl set-controller BRIDGE tcp:CONTROLLER:6653"))
     if topology.links:
-        parts.append(link_table(topology.links))
+        parts += [link_table(topology.links), *link_reasons(topology.links)]
     if topology.hosts:
         parts.append(host_table(topology.hosts))
     return Group(*parts)
@@ -117,6 +118,19 @@ def link_table(links: Iterable["fabric_pb2.Link"]) -> Table:
     return table
 
 
+def link_reasons(links: Iterable["fabric_pb2.Link"]) -> list[Text]:
+    """Why links are not up, what needs a person first: a switch that is off takes many links with it."""
+    wanting = [link for link in links if link.reason]
+    wanting.sort(key=lambda k: (k.state not in ("suspect", "held"), k.a.switch, k.a.port_no, k.b.switch, k.b.port_no))
+    lines = [
+        Text.assemble(f"{endpoint_text(k.a)} - {endpoint_text(k.b)}: ", state_text(k.state), f", {k.reason}")
+        for k in wanting[:_MOST_REASONS]
+    ]
+    more = len(wanting) - _MOST_REASONS
+    return lines + ([Text(f"… and {more} more links that are not up", style="dim")] if more > 0 else [])
+
+
+_MOST_REASONS = 10
 _LINK_NUMBERS = ("rate", "a→b", "b→a", "flows →", "←")
 
 

@@ -32,15 +32,18 @@ from controller.core.learning import Learning
 from controller.core.memory import Memory
 from controller.core.packets import PacketHandler
 from controller.core.reconcile import Reconciler
-from controller.core.remembered import Cable, Facts, RememberedJob
+from controller.core.remembered import Facts, RememberedJob
 from controller.core.settings import CoreSettings
 from controller.core.state import State, SwitchState
 from controller.fabric import beacon
 from controller.fabric.answers import Answers
-from controller.fabric.discovery import Discovery
+from controller.fabric.discovery import Cable, Discovery, Seen
 from controller.fabric.hosts import HostTable
-from controller.fabric.model import PortRef
+from controller.fabric.model import PortRef, Role
 from controller.fabric.view import PlanIndex, SwitchFacts, build
+from controller.health.last_resort import needed
+from controller.health.link_states import LinkState
+from controller.health.links import LinkChange, Links
 from controller.health.rates import RateTracker
 from controller.pipeline.compile import compile_base, merged
 from controller.pipeline.rules import SwitchTables
@@ -59,8 +62,14 @@ class Core:
         self.settings = settings
         self.state = State()
         self.plan = PlanIndex.of(settings.plan)
-        self.discovery = Discovery(settings.beacon_period_s)
+        # The key is random for each run, which is all that is asked of the seed.
+        self.discovery = Discovery(settings.beacon_period_s, int.from_bytes(settings.beacon_key[:4], "big"))
+        self.links = Links(self.discovery, settings.damping)
         self.hosts = HostTable(settings.plan)
+        self.discovery.leads_to_host = self.hosts.is_host_port
+        # Links that are up, and those that are used although they are held.
+        self.usable: tuple[Cable, ...] = ()
+        self._spare: set[Cable] = set()
         self.packets = PacketHandler(settings.beacon_key, self.discovery, self.hosts)
         self.reconciler = Reconciler(
             self.state,
@@ -101,7 +110,7 @@ class Core:
         if self._stirred or (self._settle_due_s is not None and now_s >= self._settle_due_s):
             commands += self._settle(now_s)
             self._settle_due_s = self._next_settling_s()
-        found = (self._settle_due_s, self.discovery.next_deadline_s())
+        found = (self._settle_due_s, self.discovery.next_deadline_s(), self.links.next_deadline_s())
         self._wanted_s = min((due_s for due_s in found if due_s is not None), default=None)
         return commands
 
@@ -192,8 +201,8 @@ class Core:
         for ref in gone:
             self._remove_port(ref, now_s)
         for port in event.ports:
-            lost_host = not port.up and self.hosts.forget_port(port.ref)
-            if self.discovery.set_port(port, now_s) or lost_host:
+            self.discovery.set_port(port, now_s)
+            if not port.up and self.hosts.forget_port(port.ref):
                 self._fabric_changed(now_s)
         self.discovery.announce_again(event.dpid, now_s)
         self._fabric_changed(now_s + _SETTLE_S)
@@ -238,9 +247,9 @@ class Core:
         if event.removed:
             self._remove_port(ref, now_s)
             return []
-        lost_link = self.discovery.set_port(event.port, now_s)
+        self.discovery.set_port(event.port, now_s)
         lost_host = not event.port.up and self.hosts.forget_port(ref)
-        self._fabric_changed(now_s if lost_link or lost_host else now_s + _SETTLE_S)
+        self._fabric_changed(now_s if lost_host else now_s + _SETTLE_S)
         return []
 
     def _remove_port(self, ref: PortRef, now_s: float) -> None:
@@ -293,10 +302,8 @@ class Core:
     def _listen(self, now_s: float) -> list[Command]:
         """Sends the beacons that are due, and looks for those that stay out."""
         commands: list[Command] = []
-        lost = self.discovery.expire(now_s, self.answers)
-        if lost:
-            self._fabric_changed(now_s)
-            commands += [Report(Severity.WARNING, f"link {a} - {b} is silent: taken down") for a, b in lost]
+        self.discovery.expire(now_s, self.answers)
+        commands += self._follow_links(now_s)
         return commands + self._beacons(now_s)
 
     def _settle(self, now_s: float) -> list[Command]:
@@ -328,6 +335,33 @@ class Core:
         if self.state.waiters and carried_out:
             commands += requests.answers(self.state, self.memory.problem)
         return commands
+
+    def _follow_links(self, now_s: float) -> list[Command]:
+        """What is lost is acted on at once; what is new may come in bursts."""
+        changes, waiting = self.links.follow(now_s, self.answers), set(self.links.spare)
+        if not changes and waiting == self._spare:
+            return []
+        self._spare = waiting
+        usable = self._usable_links()
+        if usable != self.usable:
+            lost = not set(self.usable) <= set(usable)
+            self.usable = usable
+            self._fabric_changed(now_s if lost else now_s + _SETTLE_S)
+        return [report for change in changes if (report := self._link_report(change)) is not None]
+
+    def _usable_links(self) -> tuple[Cable, ...]:
+        leaves = {dpid for dpid, switch in self.state.view.switches.items() if switch.role == Role.LEAF}
+        up = self.links.usable_links()
+        return tuple(sorted([*up, *needed(up, self.links.spare, leaves)]))
+
+    def _link_report(self, change: LinkChange) -> Report | None:
+        """Ports without carrier are everybody's daily bread; what else takes a link away is news, and so is its end."""
+        good = change.after is LinkState.UP
+        if change.cause is Seen.NO_CARRIER or (good and change.before in (LinkState.UNKNOWN, LinkState.DOWN)):
+            return None
+        a, b = (f"{self.plan.name(end.dpid)}:{end.port_no}" for end in change.cable)
+        severity = Severity.INFO if good else Severity.WARNING
+        return Report(severity, f"link {a} - {b} is {change.after} ({change.cause}), was {change.before}")
 
     def _everything_is_seen(self, now_s: float) -> bool:
         sessions = {s.dpid for s in self.state.switches.values() if s.session_id}
@@ -432,7 +466,7 @@ class Core:
 
     def _cables(self) -> Iterable[Cable]:
         """Those that are usable."""
-        return self.discovery.usable_links()
+        return self.usable
 
     def _build_view(self) -> None:
         facts = {s.dpid: SwitchFacts(s.session_id is not None, s.nicira) for s in self.state.switches.values()}

@@ -66,7 +66,10 @@ class PacketHandler:
                 sentence = f"a beacon of {heard.sender} came out of a host at {at}: somebody relays; no link is made"
                 return False, self.alarm(f"relay {at}", sentence, now_s)
             case beacon.Beacon() as heard:
-                return self.discovery.hear(heard, at, now_s), []
+                if not self.discovery.hear(heard, at, now_s):
+                    # From before its port last went down, or said a second time.
+                    self._count("beacon_stale")
+                return False, []
             case beacon.ForeignLldp(source_mac):
                 self._count("lldp_foreign")
                 return False, self._once(f"foreign {at} {source_mac}", f"LLDP of {source_mac}, not ours, at {at}")
@@ -170,7 +173,7 @@ class PacketHandler:
         known = {host.port for host in self.hosts.seen.values()}
         ports: dict[int, list[int]] = {}
         for ref, state in self.discovery.ports.items():
-            if state.port.up and state.neighbour is None and ref not in known:
+            if state.port.up and not state.heard and ref not in known:
                 ports.setdefault(ref.dpid, []).append(ref.port_no)
         return [self._probe(address, dpid, tuple(sorted(found))) for dpid, found in sorted(ports.items())]
 

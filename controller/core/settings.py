@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from controller.fabric.plan import FabricPlan
+from controller.health.damping import DampingSettings
 from controller.pipeline.foreign import ForeignPolicy
 from controller.qos.classes import QosSettings
 
@@ -20,6 +21,7 @@ class CoreSettings:
     foreign: ForeignPolicy = field(default_factory=ForeignPolicy)
     default_rate_bps: int = 10_000_000_000
     beacon_period_s: float = 1.0
+    damping: DampingSettings = field(default_factory=DampingSettings)
     statistics_period_s: float = 1.0
     # A switch that has not answered a batch of n changes after `batch_timeout_s` + n * `change_timeout_s` is suspect:
     # flows go round it. Open vSwitch answers in milliseconds; hardware takes some 200 changes a second at worst.

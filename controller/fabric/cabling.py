@@ -12,7 +12,7 @@ from controller.fabric.model import Role
 from controller.fabric.plan import FabricPlan
 
 # States of a cable that carries nothing, or that nobody should count on.
-UNUSABLE_STATES = frozenset({"down", "one-way"})
+UNUSABLE_STATES = frozenset({"down", "one-way", "ambiguous", "held"})
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -137,7 +137,8 @@ class SeenEnd:
 
 @dataclass(frozen=True, slots=True)
 class SeenCable:
-    """A cable as it is. `state` is "up", "one-way" or "down"; a cable that is down was there or was meant to be.
+    """A cable as it is. `state` is "up", "one-way", "ambiguous" (several neighbours share it), "held" (it flaps) or
+    "down"; a cable that is down was there or was meant to be.
 
     `rate_bps` is None when unknown; `rate_source` says in words who claims it.
     """

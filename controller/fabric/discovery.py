@@ -1,221 +1,283 @@
-"""Which links exist, by beacons in both directions and port status.
+"""What is seen of every cable: by the beacons that come out of it at either end, and by the ports' carrier.
 
-A link becomes usable once a beacon from each end has been seen at the other and both ports are up. It is lost at once
-with a port, and when beacons stop for three periods although the switches at both ends are at work: a switch that has
-no session or does not answer neither sends our beacons nor reports what it hears, and its data plane goes on. This
-module does not decide what the links are good for, nor which switch is a leaf.
+A cable is a pair of ports of which one has heard the other. Beacons in both directions are what a link is made of; they
+count as stopped after three periods of silence, and only when the switches at both ends are at work: one that has no
+session or does not answer neither sends our beacons nor reports what it hears, and its data plane goes on. A port that
+loses its carrier forgets at once what it heard, and so do beacons sent before that which arrive after it.
+
+A port hears one neighbour. A second one means either that the cable was moved, then the first is not heard any more; or
+that more than two share a segment, then both go on being heard and nobody can say where a packet would come out. Until
+that is clear, a period and a half later, the port is in doubt.
+
+This module does not decide what becomes of a link (`health.links` does), what links are good for, or who is a leaf.
 """
 
-import heapq
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from enum import Enum, StrEnum
 
 from controller.fabric.answers import Answers
 from controller.fabric.beacon import Beacon
+from controller.fabric.beacon_timers import BeaconTimers
 from controller.fabric.model import Port, PortRef
 
-# Right after a port comes up its neighbour may not yet have the rule that punts our beacons, so the first ones
-# follow one another closely.
-_FIRST_BEACONS_S = (0.0, 0.1, 0.3)
-_MISSED_BEACONS = 3
+MISSED_BEACONS = 3
+# Beacons come once a period at the latest: who has not been heard for this long while another was has gone.
+_REPLACED_PERIODS = 1.5
+
+# In order: a < b.
+Cable = tuple[PortRef, PortRef]
+
+
+class Seen(StrEnum):
+    """What is seen of a cable. The words are `Link.cause` in the API."""
+
+    BOTH_WAYS = "both-ways"
+    ONE_WAY = "one-way"
+    AMBIGUOUS = "ambiguous"
+    SILENT = "silent"
+    NO_CARRIER = "no-carrier"
+
+
+class Doubt(Enum):
+    """About who is at the other end of a port."""
+
+    NONE = 0
+    # A second neighbour was heard; the first may have gone.
+    OPEN = 1
+    # Both were heard again.
+    CONFIRMED = 2
 
 
 @dataclass(slots=True)
-class _PortState:
+class Hearing:
+    """The latest beacon of one neighbour at one port."""
+
+    at_s: float
+    sequence: int
+
+
+@dataclass(slots=True)
+class PortState:
     port: Port
-    sequence: int = 0
-    early_sent: int = 0
-    # Who was heard here, and when last.
-    neighbour: PortRef | None = None
-    heard_s: float = float("-inf")
+    heard: dict[PortRef, Hearing] = field(default_factory=dict)
+    doubt: Doubt = Doubt.NONE
+    # When it last heard its own beacon.
+    echo_s: float = float("-inf")
+
+
+def cable_of(one: PortRef, other: PortRef) -> Cable:
+    return (one, other) if one < other else (other, one)
 
 
 @dataclass(slots=True)
 class Discovery:
-    """Mutable; owned by the core. All times are the core's seconds."""
+    """Mutable; owned by the core. All times are the core's seconds. `seed` spreads the beacons of this run."""
 
     period_s: float
-    ports: dict[PortRef, _PortState] = field(default_factory=dict)
-    # (due, port), a heap; an entry whose port is gone or has a later due time is skipped.
-    _due: list[tuple[float, PortRef]] = field(default_factory=list)
-    _due_of: dict[PortRef, float] = field(default_factory=dict)
-    _usable: dict[PortRef, PortRef] = field(default_factory=dict)
+    seed: int = 0
+    ports: dict[PortRef, PortState] = field(default_factory=dict)
+    # Ports of whose cables something else may be seen than before; whoever follows them clears it.
+    touched: set[PortRef] = field(default_factory=set)
+    leads_to_host: Callable[[PortRef], bool] = lambda _: False
+    timers: BeaconTimers = field(init=False)
+    _sequence: int = 0
+    # The last beacon that was sent when a port lost its carrier: whatever was sent before says nothing any more.
+    _void: dict[PortRef, int] = field(default_factory=dict)
+    # Sender -> where it is heard.
+    _heard_at: dict[PortRef, set[PortRef]] = field(default_factory=dict)
     _next_expiry_s: float = float("-inf")
-    # Ports whose neighbour is remembered and has not been heard of in this run.
-    _recalled: set[PortRef] = field(default_factory=set)
 
-    @property
-    def freshness_s(self) -> float:
-        return _MISSED_BEACONS * self.period_s
+    def __post_init__(self) -> None:
+        self.timers = BeaconTimers(self.period_s, self.seed)
 
-    def set_port(self, port: Port, now_s: float) -> bool:
-        """Takes a port's state as the switch reports it; True when a usable link was lost."""
+    # --- ports ----------------------------------------------------------------------------------------
+
+    def set_port(self, port: Port, now_s: float) -> None:
+        """Takes a port's state as the switch reports it."""
         state = self.ports.get(port.ref)
         was_up = state is not None and state.port.up
         if state is None:
-            state = self.ports[port.ref] = _PortState(port)
+            state = self.ports[port.ref] = PortState(port)
         state.port = port
         if port.up and not was_up:
-            state.early_sent = 0
-            self._schedule(port.ref, now_s)
+            self.touched.add(port.ref)
+            self.timers.restart(port.ref, now_s)
         if not port.up:
-            self._forget(state)
-            return self._lose(port.ref)
-        return False
+            self._lose_carrier(port.ref, state)
+
+    def remove_port(self, ref: PortRef) -> None:
+        state = self.ports.get(ref)
+        if state is not None:
+            self._lose_carrier(ref, state)
+            del self.ports[ref]
+
+    def _lose_carrier(self, ref: PortRef, state: PortState) -> None:
+        self.touched.add(ref)
+        self.timers.stop(ref)
+        self._void[ref] = self._sequence
+        for sender in list(state.heard):
+            self._forget(ref, state, sender)
+
+    def _forget(self, at: PortRef, state: PortState, sender: PortRef) -> None:
+        self.touched |= {at, sender}
+        del state.heard[sender]
+        self._heard_at[sender].discard(at)
+        if len(state.heard) <= 1:
+            state.doubt = Doubt.NONE
 
     def announce_again(self, dpid: int, now_s: float) -> None:
         """A new session: the first beacons are sent again, since the ones before may have met no punt rule."""
         for ref, state in self.ports.items():
             if ref.dpid == dpid and state.port.up:
-                state.early_sent = 0
-                self._schedule(ref, now_s)
+                self.timers.restart(ref, now_s)
 
     def told(self, dpids: Collection[int]) -> bool:
         """Whether every port of these switches has been told to send its first beacons."""
-        ups = (state for ref, state in self.ports.items() if ref.dpid in dpids and state.port.up)
-        return all(state.early_sent >= len(_FIRST_BEACONS_S) for state in ups)
+        return all(self.timers.told(ref) for ref, s in self.ports.items() if ref.dpid in dpids and s.port.up)
 
-    def recall(self, cables: Iterable[tuple[PortRef, PortRef]], now_s: float) -> None:
+    def recall(self, cables: Iterable[Cable], now_s: float) -> None:
         """Cables of an earlier run count as heard now: a switch that is frozen or away tells nothing, and its tables go
         on forwarding. Ports of which no switch has told yet are taken to be up."""
         for a, b in cables:
             for at, far in ((a, b), (b, a)):
-                state = self.ports.setdefault(at, _PortState(Port(at, "", "", up=True)))
-                state.neighbour, state.heard_s = far, now_s
-                self._recalled.add(at)
-            self._usable[a], self._usable[b] = b, a
+                state = self.ports.setdefault(at, PortState(Port(at, "", "", up=True)))
+                # Every beacon of this run has a higher number.
+                self._hear_newcomer(Beacon(far, 0), at, state, now_s)
 
     def is_recalled(self, at: PortRef) -> bool:
         """Only memory says that a switch is at the other end."""
-        return at in self._recalled and self.faces_switch(at)
+        state = self.ports.get(at)
+        return state is not None and bool(state.heard) and all(h.sequence == 0 for h in state.heard.values())
 
     def disprove(self, at: PortRef) -> None:
         """Something else than the remembered switch is at the other end."""
-        self._recalled.discard(at)
-        self._forget(self.ports[at])
-        self._lose(at)
+        state = self.ports[at]
+        for sender in list(state.heard):
+            self._forget(at, state, sender)
 
-    def remove_port(self, ref: PortRef) -> bool:
-        """True when a usable link was lost."""
-        state = self.ports.pop(ref, None)
-        self._due_of.pop(ref, None)
-        return state is not None and self._lose(ref)
-
-    def _forget(self, state: _PortState) -> None:
-        state.neighbour, state.heard_s = None, float("-inf")
-
-    def _lose(self, ref: PortRef) -> bool:
-        far = self._usable.pop(ref, None)
-        if far is None:
-            return False
-        self._usable.pop(far, None)
-        return True
+    # --- beacons --------------------------------------------------------------------------------------
 
     def hear(self, beacon: Beacon, at: PortRef, now_s: float) -> bool:
-        """Takes a verified beacon that arrived at port `at`; True when the set of usable links changed."""
-        state = self.ports.get(at)
-        if state is None or not state.port.up or beacon.sender == at:
+        """Takes a verified beacon that arrived at port `at`; False when it is too old to say anything."""
+        state, sender = self.ports.get(at), beacon.sender
+        if state is None or not state.port.up or self._is_void(beacon, at):
             return False
-        changed = False
-        if state.neighbour not in (None, beacon.sender):
-            # The cable was moved: the newest word replaces the old link at both its ends.
-            changed = self._lose(at)
-        news = state.neighbour != beacon.sender
-        state.neighbour, state.heard_s = beacon.sender, now_s
-        self._recalled.discard(at)
-        far = self.ports.get(beacon.sender)
-        if far is None or not far.port.up:
-            return changed
-        if far.neighbour == at and now_s - far.heard_s <= self.freshness_s:
-            if self._usable.get(at) != beacon.sender:
-                self._usable[at], self._usable[beacon.sender] = beacon.sender, at
-                changed = True
-        elif news:
+        known = state.heard.get(sender)
+        if known is not None:
+            if beacon.sequence <= known.sequence:
+                return False
+            if len(state.heard) > 1 and any(known.at_s < other.at_s for other in state.heard.values()):
+                state.doubt = Doubt.CONFIRMED
+                self.touched.add(at)
+            known.at_s, known.sequence = now_s, beacon.sequence
+        elif sender == at:
+            state.echo_s = now_s
+            return True
+        else:
+            self._hear_newcomer(beacon, at, state, now_s)
+        far = self.ports.get(sender)
+        if far is not None and at not in far.heard:
             # The far end has not heard us: tell it at once rather than at the next period.
-            self._schedule(at, now_s)
-        return changed
+            self.timers.hasten(at, now_s)
+        return True
+
+    def _is_void(self, beacon: Beacon, at: PortRef) -> bool:
+        return beacon.sequence <= max(self._void.get(at, 0), self._void.get(beacon.sender, 0))
+
+    def _hear_newcomer(self, beacon: Beacon, at: PortRef, state: PortState, now_s: float) -> None:
+        if state.heard:
+            state.doubt = Doubt.OPEN if state.doubt is Doubt.NONE else state.doubt
+        state.heard[beacon.sender] = Hearing(now_s, beacon.sequence)
+        self._heard_at.setdefault(beacon.sender, set()).add(at)
+        self.touched |= {at, beacon.sender}
 
     def beacons_due(self, now_s: float) -> list[tuple[Beacon, Port]]:
         """The beacons to send now; each port's next one is scheduled."""
         result = []
-        while self._due and self._due[0][0] <= now_s:
-            due, ref = heapq.heappop(self._due)
-            state = self.ports.get(ref)
-            if state is None or not state.port.up or self._due_of.get(ref) != due:
-                continue
-            state.sequence += 1
-            state.early_sent += 1
-            result.append((Beacon(ref, state.sequence), state.port))
-            self._schedule(ref, now_s + self._interval_s(ref, state))
+        for ref in self.timers.due(now_s):
+            state = self.ports[ref]
+            self._sequence += 1
+            result.append((Beacon(ref, self._sequence), state.port))
+            self.timers.sent(ref, now_s, to_host=not state.heard and self.leads_to_host(ref))
         return result
 
-    def _interval_s(self, ref: PortRef, state: _PortState) -> float:
-        if state.early_sent < len(_FIRST_BEACONS_S):
-            return _FIRST_BEACONS_S[state.early_sent] - _FIRST_BEACONS_S[state.early_sent - 1]
-        # Spread by identity: ports that came up together must not beacon together for ever.
-        jitter = (ref.dpid * 31 + ref.port_no * 17 + state.sequence * 7) % 16 / 16
-        return self.period_s * (0.9 + 0.1 * jitter)
+    def next_deadline_s(self) -> float | None:
+        # Expiry is looked at with every beacon round, which comes at least once a period.
+        return self.timers.next_s()
 
-    def _schedule(self, ref: PortRef, due_s: float) -> None:
-        self._due_of[ref] = due_s
-        heapq.heappush(self._due, (due_s, ref))
+    # --- silence --------------------------------------------------------------------------------------
 
-    def expire(self, now_s: float, answers: Answers) -> list[tuple[PortRef, PortRef]]:
-        """Takes links down whose beacons stopped in either direction, and returns them (a < b)."""
+    def expire(self, now_s: float, answers: Answers) -> None:
+        """Forgets who has fallen silent."""
         if now_s < self._next_expiry_s:
-            return []
+            return
         # Looking at every port at every beacon would cost the square of the port count.
         self._next_expiry_s = now_s + self.period_s / 10
+        early_s = now_s - _REPLACED_PERIODS * self.period_s
         stale = [
-            state
-            for state in self.ports.values()
-            if state.neighbour is not None
-            and now_s - state.heard_s > self.freshness_s
-            and self._is_telling(state, answers)
+            (at, state, sender, hearing)
+            for at, state in self.ports.items()
+            for sender, hearing in state.heard.items()
+            if hearing.at_s < early_s
         ]
-        lost = []
-        for state in stale:
-            ref, far = state.port.ref, self._usable.get(state.port.ref)
-            self._forget(state)
-            if far is not None and self._lose(ref):
-                lost.append((min(ref, far), max(ref, far)))
-        return sorted(lost)
+        for at, state, sender, hearing in stale:
+            if self._is_over(at, state, sender, hearing, now_s, answers):
+                self._forget(at, state, sender)
 
-    def _is_telling(self, state: _PortState, answers: Answers) -> bool:
+    def _is_over(
+        self, at: PortRef, state: PortState, sender: PortRef, hearing: Hearing, now_s: float, answers: Answers
+    ) -> bool:
+        long = now_s - hearing.at_s > MISSED_BEACONS * self.period_s
+        elsewhere = (self.ports[port].heard[sender] for port in self._heard_at[sender] if port != at)
+        replaced = any(other.at_s > hearing.at_s for other in (*state.heard.values(), *elsewhere))
+        if replaced and (long or state.doubt is not Doubt.CONFIRMED):
+            return True
+        return long and self._is_telling(sender, at, hearing, answers)
+
+    def _is_telling(self, sender: PortRef, receiver: PortRef, hearing: Hearing, answers: Answers) -> bool:
         """Whether silence here can only mean that the cable has failed.
 
         Sessions keep order. What the sender answered proves that the beacons handed over before the question have left
         it; what the receiver was asked after that, and answered, proves that it would have punted them.
         """
-        sender, receiver = state.neighbour, state.port.ref
-        if sender is None or sender not in self.ports:
+        if sender not in self.ports:
             return True
-        begun_s = max(state.heard_s, answers.since_s(sender.dpid), answers.since_s(receiver.dpid))
-        left_s = answers.first(sender.dpid, begun_s + (_MISSED_BEACONS - 1) * self.period_s)
+        begun_s = max(hearing.at_s, answers.since_s(sender.dpid), answers.since_s(receiver.dpid))
+        left_s = answers.first(sender.dpid, begun_s + (MISSED_BEACONS - 1) * self.period_s)
         return left_s is not None and answers.first(receiver.dpid, left_s) is not None
 
-    def next_deadline_s(self) -> float | None:
-        while self._due and self._due_of.get(self._due[0][1]) != self._due[0][0]:
-            heapq.heappop(self._due)
-        # Expiry is looked at with every beacon round, which comes at least once a period.
-        return self._due[0][0] if self._due else None
+    # --- what is seen ---------------------------------------------------------------------------------
 
-    def usable_links(self) -> Iterable[tuple[PortRef, PortRef]]:
-        """Each cable once, a < b, sorted."""
-        return sorted((a, b) for a, b in self._usable.items() if a < b)
+    def seen(self, cable: Cable) -> Seen:
+        a, b = (self.ports.get(end) for end in cable)
+        if a is None or b is None or not (a.port.up and b.port.up):
+            return Seen.NO_CARRIER
+        directions = (cable[1] in a.heard) + (cable[0] in b.heard)
+        if not directions:
+            return Seen.SILENT
+        if cable[0].dpid == cable[1].dpid or Doubt.NONE is not a.doubt or Doubt.NONE is not b.doubt:
+            return Seen.AMBIGUOUS
+        return Seen.BOTH_WAYS if directions == len(cable) else Seen.ONE_WAY
 
-    def one_way_links(self, now_s: float) -> list[tuple[PortRef, PortRef]]:
-        """(sender, receiver) where only the receiver hears the sender."""
-        return sorted(
-            (state.neighbour, ref)
-            for ref, state in self.ports.items()
-            if state.neighbour is not None
-            and ref not in self._usable
-            and now_s - state.heard_s <= self.freshness_s
-            and state.neighbour in self.ports
-        )
+    def cables_at(self, ref: PortRef) -> set[Cable]:
+        """Every cable that something is heard of at one of its ends, by the other."""
+        return {cable_of(ref, end) for end in (*self.hears(ref), *self._heard_at.get(ref, ()))}
+
+    def hears(self, ref: PortRef) -> Collection[PortRef]:
+        """Who is heard at a port."""
+        state = self.ports.get(ref)
+        return state.heard.keys() if state is not None else ()
+
+    def shared(self) -> Iterable[PortRef]:
+        """Ports that more than one neighbour shares."""
+        return sorted(ref for ref, state in self.ports.items() if state.doubt is Doubt.CONFIRMED)
+
+    def echoing(self, now_s: float) -> Iterable[PortRef]:
+        """Ports that hear their own beacons."""
+        oldest_s = now_s - MISSED_BEACONS * self.period_s
+        return sorted(ref for ref, state in self.ports.items() if state.echo_s >= oldest_s)
 
     def faces_switch(self, ref: PortRef) -> bool:
-        """A beacon has been heard here since the port came up: no host is believed on this port."""
-        state = self.ports.get(ref)
-        return state is not None and state.neighbour is not None
+        """A beacon of another port has been heard here since this one came up: no host is believed on it."""
+        return bool(self.hears(ref))

@@ -57,7 +57,7 @@ def test_watching_and_drawing_exclude_each_other(capsys: pytest.CaptureFixture[s
 def test_the_description_of_a_picture_has_loads_as_shares() -> None:
     answer = topology()
     answer.links[1].state = "down"
-    answer.links[2].state = "one-way"
+    answer.links[2].state, answer.links[2].cause = "suspect", "one-way"
     answer.switches[0].connected = False
     picture = describe(answer)
     assert picture.links[0].a_to_b == 0.925

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from controller.core.machine import Core
 from controller.core.views.common import EndpointView, endpoint
+from controller.core.views.link_condition import link_condition, port_alarms, unused_links
+from controller.fabric.discovery import Cable
 from controller.fabric.model import PortRef
 
 # Open vSwitch says this of every virtual port; where a real port says it, not knowing does no harm.
@@ -32,6 +34,8 @@ class LinkView:
     a: EndpointView
     b: EndpointView
     state: str
+    cause: str
+    reason: str
     capacity_bps: int
     a_to_b_bps: float | None
     b_to_a_bps: float | None
@@ -71,7 +75,7 @@ def topology(core: Core, now_s: float) -> TopologyView:
         LinkView(
             endpoint(core, link.a),
             endpoint(core, link.b),
-            "up",
+            *link_condition(core, (link.a, link.b), now_s),
             link.capacity_bps,
             core.rates.rate_bps(link.a),
             core.rates.rate_bps(link.b),
@@ -82,17 +86,14 @@ def topology(core: Core, now_s: float) -> TopologyView:
         )
         for link in view.links
     ]
-    one_way = core.discovery.one_way_links(now_s)
-    links += [_unusable(core, a, b, "one-way") for a, b in one_way]
-    shown = {end for link in view.links for end in (link.a, link.b)} | {end for pair in one_way for end in pair}
-    links += [_unusable(core, a, b, "down") for a, b in core.plan.links if a not in shown and b not in shown]
+    links += [_unusable(core, cable, now_s) for cable in unused_links(core)]
     hosts = tuple(
         HostView(h.name, h.mac, h.addresses, endpoint(core, h.port), h.capacity_bps, _speed_bps(core, h.port))
         for h in view.hosts
     )
     in_sync = bool(switches) and all(s.in_sync for s in switches)
     passing = [sentence for sentence, until_s in core.packets.passing_alarms.values() if until_s > now_s]
-    alarms = (*core.state.alarms.values(), *passing, *core.state.view_problems)
+    alarms = (*core.state.alarms.values(), *passing, *core.state.view_problems, *port_alarms(core, now_s))
     return TopologyView(switches, tuple(links), hosts, alarms, core.revision, in_sync)
 
 
@@ -103,8 +104,10 @@ def _speed_bps(core: Core, ref: PortRef) -> int:
     return port.speed_bps
 
 
-def _unusable(core: Core, a: PortRef, b: PortRef, state: str) -> LinkView:
-    return LinkView(endpoint(core, a), endpoint(core, b), state, core.plan.rate_bps.get(a, 0), None, None, 0, 0)
+def _unusable(core: Core, cable: Cable, now_s: float) -> LinkView:
+    a, b = cable
+    condition = link_condition(core, cable, now_s)
+    return LinkView(endpoint(core, a), endpoint(core, b), *condition, core.plan.rate_bps.get(a, 0), None, None, 0, 0)
 
 
 def _switch(core: Core, dpid: int) -> SwitchView:
