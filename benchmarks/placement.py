@@ -1,6 +1,7 @@
 """How good placement is and how fast, next to everything it should be compared with, in the same run.
 
     .venv/bin/python benchmarks/placement.py [--seeds 5] [--repeat 9] [--only quality|speed] [--json] [--plots FOLDER]
+        [--fabric '64 x 32 x 32']
 
 Fabrics are written leaves x spines x hosts per leaf; all links have one rate, so that a leaf is oversubscribed by
 hosts / spines. Quality: the fullest link as a multiple of what ideal packet spraying could do (bytes that leave or
@@ -29,10 +30,17 @@ def main() -> None:
     parser.add_argument("--only", choices=("quality", "speed"), help="one half of it")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of tables")
     parser.add_argument("--plots", type=Path, help="also draw the two plots of docs/placement.md into this folder")
+    parser.add_argument(
+        "--fabric",
+        action="append",
+        default=[],
+        metavar="'L x S x H'",
+        help="quality of this fabric only; may be repeated",
+    )
     arguments = parser.parse_args()
     quality: list[Row] = []
     if arguments.only != "speed":
-        for row in rows(max(arguments.seeds, 1)):
+        for row in rows(max(arguments.seeds, 1), arguments.fabric):
             quality.append(row)
             if not arguments.json:
                 print(_quality_line(row, quality[:-1]), flush=True)

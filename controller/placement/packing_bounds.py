@@ -22,7 +22,7 @@ _UNITS = 32
 # Sizes of a leaf beyond which their sums lie too close to tell anything, sums looked at, and what is rounding.
 _KINDS = 6
 _SUMS = 200_000
-_ALIKE = 1e-6
+ALIKE = 1e-6
 
 
 def packing_bound(instance: Instance, load_s: FloatArray, low_s: float) -> Bound:
@@ -85,7 +85,7 @@ def fullest_sum(sizes: FloatArray, links: int) -> float:
 
 def kinds_of(sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Sizes that differ by more than rounding, and how many there are of each; `sizes` are sorted."""
-    larger = np.append(len(sizes) > 0, sizes[1:] > sizes[:-1] * (1 + _ALIKE))
+    larger = np.append(len(sizes) > 0, sizes[1:] > sizes[:-1] * (1 + ALIKE))
     starts = np.flatnonzero(larger[: len(sizes)])
     return sizes[starts], np.diff(np.append(starts, len(sizes))).astype(np.float64)
 

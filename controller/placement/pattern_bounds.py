@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 from controller.fabric.paths import ABSENT, IntArray
 from controller.placement.cut_bounds import NOTHING, Bound
 from controller.placement.instance import TOLERANCE, FloatArray, Instance
-from controller.placement.packing_bounds import kinds_of
+from controller.placement.packing_bounds import ALIKE, kinds_of
 from controller.placement.routes import TwoTierRoutes
 
 PATTERNS = "filling patterns"
@@ -43,8 +43,9 @@ def pattern_bound(instance: Instance, load_s: FloatArray, low_s: float) -> Bound
 
 
 def least_peak(sizes: FloatArray, links: int, low: float, high: float) -> float:
-    """At least so much is on the fullest of `links`: the smallest sum of sizes between `low` and `high` up to which
-    fractions of fillings can hold all; `low` where there are too many sizes to tell. `sizes` are sorted."""
+    """At least so much is on the fullest of `links`, if more than `low`: the smallest sum of sizes up to `high` up to
+    which fractions of fillings can hold all; `low` where it is no more, or there are too many sizes to tell. `sizes`
+    are sorted."""
     kinds, counts = kinds_of(sizes[sizes > 0])
     if not len(kinds) or len(kinds) > _KINDS:
         return low
@@ -55,7 +56,11 @@ def least_peak(sizes: FloatArray, links: int, low: float, high: float) -> float:
         [axis.ravel() for axis in np.meshgrid(*(np.arange(n + 1) for n in most), indexing="ij")], axis=1
     )
     sums = fillings @ kinds
-    possible = np.unique(sums[(sums >= low * (1 - TOLERANCE)) & (sums <= high * (1 + TOLERANCE))])
+    if _holds(fillings, sums, kinds, counts, links, low):
+        # These links may well be less full than `low`, which others are proven to reach.
+        return low
+    # A kind counts as its smallest, so that what fills a link to `low` may seem to fill it a little less.
+    possible = np.unique(sums[(sums >= low * (1 - ALIKE)) & (sums <= high * (1 + TOLERANCE))])
     first, last = 0, len(possible)
     while first < last:
         middle = (first + last) // 2
@@ -75,5 +80,7 @@ def _holds(
     room = peak * (1 + TOLERANCE) - sums
     full = fits & ~((room[:, np.newaxis] >= kinds) & (fillings < counts)).any(axis=1)
     patterns = fillings[full]
+    if not patterns.any(axis=0).all():
+        return False
     solved = linprog(np.ones(len(patterns)), A_ub=-patterns.T, b_ub=-counts, method="highs")
     return solved.status != 0 or float(solved.fun) <= links + 1e-6

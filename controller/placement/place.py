@@ -13,8 +13,10 @@ from controller.fabric.paths import IntArray, TwoTierPaths
 from controller.placement.certificate import Certificate
 from controller.placement.channels import ExactPlacement, colouring_start, place_exactly
 from controller.placement.cut_bounds import Bound, cut_bound
+from controller.placement.exchange import exchange
 from controller.placement.improvement import improve
 from controller.placement.instance import TOLERANCE, Instance, in_order
+from controller.placement.integer_program import INTEGER_PROGRAM, solve
 from controller.placement.least_loaded import least_loaded
 from controller.placement.load import LoadByPort
 from controller.placement.planes import plane_start
@@ -29,8 +31,11 @@ NOTHING_TO_PLACE = "nothing-to-place"
 # Every flow is pinned to a live path.
 KEPT = "kept"
 
-# Path evaluations that local search may spend, about 10 microseconds each.
+# Path evaluations that local search may spend, about 10 microseconds each, and flows that trading may move for each.
 IMPROVEMENT_STEPS = 4_000
+_TRADES = 15
+# A gap that is worth solving a small problem for.
+_SOLVE_ABOVE = 0.001
 
 
 def place(problem: Problem, improvement_steps: int = IMPROVEMENT_STEPS) -> Placement:
@@ -50,8 +55,10 @@ def place(problem: Problem, improvement_steps: int = IMPROVEMENT_STEPS) -> Place
             return _exact_answer(problem, demands, routes.table, exact)
     instance = Instance.on(problem, demands, routes)
     bound = cut_bound(instance)
+    if not instance.demands:
+        return answer(problem, instance, instance.chosen, NOTHING_TO_PLACE, bound)
     method, chosen = best_found(instance, bound.seconds, improvement_steps)
-    return answer(problem, instance, chosen, method, prove(instance, chosen, bound) if instance.demands else bound)
+    return answer(problem, instance, *with_proof(instance, chosen, method, bound, improvement_steps))
 
 
 def _by_priority(problem: Problem, demands: tuple[Demand, ...], steps: int) -> Placement:
@@ -100,7 +107,7 @@ def certify(max_load_s: float, lower_bound_s: float, method: str, bound: str = "
 def best_found(instance: Instance, bound_s: float, steps: int) -> tuple[str, IntArray]:
     """(method, links): whichever construction leaves the fullest link lowest, improved."""
     if not instance.movable.any():
-        return KEPT if instance.demands else NOTHING_TO_PLACE, instance.chosen
+        return KEPT, instance.chosen
     enough_s = bound_s * (1 + TOLERANCE)
 
     def peak_s(chosen: IntArray) -> float:
@@ -115,13 +122,33 @@ def best_found(instance: Instance, bound_s: float, steps: int) -> tuple[str, Int
     plain = least_loaded(instance)
     if best is None or peak_s(plain) <= peak_s(best) * (1 + TOLERANCE):
         best, method = plain, LEAST_LOADED
-    improved = improve(instance, best, bound_s, steps)
+    improved = refine(instance, best, bound_s, steps)
     if peak_s(improved) > enough_s and not instance.movable.all():
         around = colouring_start(instance, around_pins=True)
         between = least_loaded(instance, *around) if around is not None else improved
         if peak_s(between) < peak_s(improved) * (1 - TOLERANCE):
             return EDGE_COLOURING, between
     return method + (IMPROVED if (improved != best).any() else ""), improved
+
+
+def refine(instance: Instance, start: IntArray, bound_s: float, steps: int) -> IntArray:
+    """Local search from `start`, to `bound_s` at best: flows pushed aside first, then, where that ends, traded."""
+    return exchange(instance, improve(instance, start, bound_s, steps), bound_s, _TRADES * steps)
+
+
+def with_proof(
+    instance: Instance, chosen: IntArray, method: str, bound: Bound, steps: int
+) -> tuple[IntArray, str, Bound]:
+    """The placement, by which method, and the best bound that can be had; small problems are solved where a gap is left
+    and there are steps to spend."""
+    bound = prove(instance, chosen, bound)
+    peak_s = float(instance.load_s(chosen).max())
+    if peak_s <= bound.seconds * (1 + _SOLVE_ABOVE) or steps <= 0:
+        return chosen, method, bound
+    solved = solve(instance, peak_s)
+    if solved.chosen is not None and float(instance.load_s(solved.chosen).max()) < peak_s * (1 - TOLERANCE):
+        chosen, method = solved.chosen, INTEGER_PROGRAM
+    return chosen, method, bound.or_higher(solved.bound)
 
 
 def _exact_answer(

@@ -7,7 +7,7 @@ which flows are split and where their parts go; which flows could be is the call
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,12 +15,10 @@ import numpy as np
 from controller.fabric.model import Path, PortRef
 from controller.fabric.paths import IntArray
 from controller.placement.certificate import Certificate
-from controller.placement.cut_bounds import cut_bound
-from controller.placement.improvement import improve
-from controller.placement.instance import TOLERANCE, FloatArray, Instance
-from controller.placement.place import IMPROVEMENT_STEPS, answer, best_found, certify, place
+from controller.placement.cut_bounds import Bound, cut_bound
+from controller.placement.instance import TOLERANCE, FloatArray, Instance, in_order
+from controller.placement.place import IMPROVEMENT_STEPS, answer, best_found, place, refine, with_proof
 from controller.placement.problem import Demand, Placement, Problem
-from controller.placement.proof import prove
 
 SPLIT = "+split"
 
@@ -46,29 +44,25 @@ def place_split(
 ) -> SplitPlacement:
     """`queue_pairs[flow_id]` says over how many paths a flow may go, by equal shares of its bytes; 1 where not said.
 
-    Never worse than `place` on the same problem. Pinned flows stay whole and where they are; so do all flows when
-    there are several priorities. Raises as `place` does.
+    Never worse than `place` on the same problem, but where there are several priorities. Pinned flows stay whole and
+    where they are. Raises as `place` does.
     """
-    together = place(problem, improvement_steps)
-    divisible = {d.flow_id: queue_pairs.get(d.flow_id, 1) for d in problem.demands}
-    demands = tuple(part for d in problem.demands for part in _parts(d, divisible[d.flow_id]))
-    instance = Instance.of(replace(problem, demands=tuple(replace(d, priority=0) for d in demands)))
-    one_priority = len({d.priority for d in problem.demands}) <= 1
-    if not instance.demands or max(divisible.values()) <= 1 or not one_priority:
-        return _unsplit(together)
-    bound = cut_bound(instance)
-    if together.certificate.max_load_s <= bound.seconds * (1 + TOLERANCE):
-        return _unsplit(together)
-    start = _start(instance, together)
-    chosen = improve(instance, start, bound.seconds, improvement_steps)
-    if _peak_s(instance, chosen) > bound.seconds * (1 + _ANEW_ABOVE):
-        _, anew = best_found(instance, bound.seconds, improvement_steps)
-        if _peak_s(instance, anew) < _peak_s(instance, chosen) * (1 - TOLERANCE):
-            chosen = anew
-    chosen = _merged(instance, chosen)
-    bound = prove(instance, chosen, bound)
-    method = together.certificate.method.split("+")[0] + SPLIT
-    return _split(instance, divisible, answer(problem, instance, chosen, method, bound))
+    parts = {d.flow_id: _parts(d, queue_pairs.get(d.flow_id, 1)) for d in in_order(problem.demands)}
+    demands = tuple(part for of_flow in parts.values() for part in of_flow)
+    group_of = {part.flow_id: flow_id for flow_id, of_flow in parts.items() for part in of_flow}
+    placed = place_parts(replace(problem, demands=demands), group_of, improvement_steps)
+    paths = {
+        flow_id: tuple(placed.paths[part.flow_id] for part in of_flow)
+        for flow_id, of_flow in parts.items()
+        if of_flow[0].flow_id in placed.paths
+    }
+    return SplitPlacement(
+        whole={flow_id: taken[0] for flow_id, taken in paths.items() if len(set(taken)) == 1},
+        parts={flow_id: taken for flow_id, taken in paths.items() if len(set(taken)) > 1},
+        unplaced=tuple(flow_id for flow_id in parts if flow_id not in paths),
+        load_s=placed.load_s,
+        certificate=placed.certificate,
+    )
 
 
 def _parts(demand: Demand, count: int) -> list[Demand]:
@@ -79,36 +73,112 @@ def _parts(demand: Demand, count: int) -> list[Demand]:
     return [replace(demand, flow_id=f"{demand.flow_id}#{n}", size_bytes=each + (n < rest)) for n in range(count)]
 
 
-def _flow_of(part: str, divisible: Mapping[str, int]) -> str:
-    return part if part in divisible else part.rpartition("#")[0]
+def place_parts(problem: Problem, group_of: Mapping[str, str], improvement_steps: int = IMPROVEMENT_STEPS) -> Placement:
+    """As `place`, but demands with one `group_of[flow_id]` are parts of one flow: they keep together on one path unless
+    parting them lowers the fullest link. A demand without a group is a flow of its own.
+
+    Parts that are pinned stay where they are, each for itself. The bound holds however the parts are placed. Of several
+    priorities the higher are placed first, as `place` does it.
+    """
+    levels = sorted({demand.priority for demand in problem.demands}, reverse=True)
+    if len(levels) <= 1:
+        return _place_level(problem, group_of, improvement_steps)
+    settled: dict[str, Path] = {}
+    for level in levels:
+        present = tuple(
+            replace(d, priority=0, pinned=settled.get(d.flow_id, d.pinned))
+            for d in problem.demands
+            if d.priority >= level
+        )
+        placement = _place_level(replace(problem, demands=present), group_of, improvement_steps)
+        settled.update(placement.paths)
+    return placement
 
 
-def _start(instance: Instance, together: Placement) -> IntArray:
-    """Every part on its flow's path."""
-    routes = instance.routes
+def _place_level(problem: Problem, group_of: Mapping[str, str], steps: int) -> Placement:
+    demands = in_order(problem.demands)
+    flows = _flows(demands, group_of)
+    together = place(replace(problem, demands=tuple(_whole(parts) for parts in flows)), steps)
+    if len(flows) == len(demands):
+        return together
+    instance = Instance.of(replace(problem, demands=demands))
+    bound, members = cut_bound(instance), _members(instance, flows)
+    if not instance.demands or together.certificate.max_load_s <= bound.seconds * (1 + TOLERANCE):
+        return _parted(together, flows)
+    chosen = _rows(instance, _parted(together, flows).paths)
+    if members:
+        chosen = _spread(instance, chosen, bound, steps)
+    chosen, method, bound = with_proof(instance, chosen, together.certificate.method, bound, steps)
+    chosen = _merged(instance, chosen, members)
+    split = any(len({tuple(row) for row in chosen[numbers].tolist()}) > 1 for numbers in members)
+    return answer(problem, instance, chosen, method.split("+")[0] + SPLIT if split else method, bound)
+
+
+def _spread(instance: Instance, start: IntArray, bound: Bound, steps: int) -> IntArray:
+    """The parts taken off full links, or, where that leaves a gap, all placed anew."""
+    chosen = refine(instance, start, bound.seconds, steps)
+    if _peak_s(instance, chosen) > bound.seconds * (1 + _ANEW_ABOVE):
+        _, anew = best_found(instance, bound.seconds, steps)
+        if _peak_s(instance, anew) < _peak_s(instance, chosen) * (1 - TOLERANCE):
+            return anew
+    return chosen
+
+
+def _flows(demands: Iterable[Demand], group_of: Mapping[str, str]) -> list[list[Demand]]:
+    """The parts of each flow. Parts that are pinned elsewhere are another flow: they do not move to their fellows."""
+    found: dict[tuple[str, bool, int, int, Path | None], list[Demand]] = defaultdict(list)
+    for demand in demands:
+        named = group_of.get(demand.flow_id)
+        key = (named or demand.flow_id, named is None, demand.src_leaf, demand.dst_leaf, demand.pinned)
+        found[key].append(demand)
+    return list(found.values())
+
+
+def _whole(parts: Sequence[Demand]) -> Demand:
+    """Named after its first part, which no other demand can be."""
+    return parts[0] if len(parts) == 1 else replace(parts[0], size_bytes=sum(part.size_bytes for part in parts))
+
+
+def _parted(together: Placement, flows: Iterable[Sequence[Demand]]) -> Placement:
+    """The same placement, said of the parts."""
+    paths: dict[str, Path] = {}
+    unplaced: list[str] = []
+    for parts in flows:
+        path = together.paths.get(parts[0].flow_id)
+        if path is None:
+            unplaced += [part.flow_id for part in parts]
+        else:
+            paths |= dict.fromkeys((part.flow_id for part in parts), path)
+    return replace(together, paths=paths, unplaced=tuple(sorted(unplaced)))
+
+
+def _rows(instance: Instance, paths: Mapping[str, Path]) -> IntArray:
+    """Every part on the path that is said of it."""
     chosen = instance.chosen.copy()
     for i, demand in enumerate(instance.demands):
-        path = together.paths.get(demand.flow_id) or together.paths[demand.flow_id.rpartition("#")[0]]
-        row = routes.row_of(instance.candidates.pairs[i], path)
+        row = instance.routes.row_of(instance.candidates.pairs[i], paths[demand.flow_id])
         if row is not None:
             chosen[i] = row
     return chosen
+
+
+def _members(instance: Instance, flows: Iterable[Sequence[Demand]]) -> list[list[int]]:
+    """The numbers of the parts of each flow that has several and may move."""
+    number = {demand.flow_id: i for i, demand in enumerate(instance.demands)}
+    found = ([number[part.flow_id] for part in parts if part.flow_id in number] for parts in flows)
+    return [numbers for numbers in found if len(numbers) > 1 and instance.movable[numbers].all()]
 
 
 def _peak_s(instance: Instance, chosen: IntArray) -> float:
     return float(instance.load_s(chosen).max())
 
 
-def _merged(instance: Instance, chosen: IntArray) -> IntArray:
+def _merged(instance: Instance, chosen: IntArray, members: Iterable[Sequence[int]]) -> IntArray:
     """The same, with flows put together again whose parts all find room on one of their paths."""
     result = chosen.copy()
     load = instance.load_s(result)
     limit = float(load.max()) * (1 + TOLERANCE)
-    members: dict[str, list[int]] = defaultdict(list)
-    for i, demand in enumerate(instance.demands):
-        if "#" in demand.flow_id and instance.movable[i]:
-            members[demand.flow_id.rpartition("#")[0]].append(i)
-    for numbers in members.values():
+    for numbers in members:
         rows = [tuple(row) for row in result[numbers].tolist()]
         if len(set(rows)) > 1:
             _merge(instance, result, load, limit, numbers, [row for row, _ in Counter(rows).most_common()])
@@ -120,8 +190,8 @@ def _merge(
     chosen: IntArray,
     load: FloatArray,
     limit: float,
-    numbers: list[int],
-    paths: list[tuple[int, ...]],
+    numbers: Sequence[int],
+    paths: Iterable[tuple[int, ...]],
 ) -> None:
     """Puts the parts `numbers` on the first of `paths` that holds them all; changes `chosen` and `load` if one does."""
     lifted = load.copy()
@@ -136,19 +206,3 @@ def _merge(
             lifted[row] = after
             load[:] = lifted
             return
-
-
-def _unsplit(together: Placement) -> SplitPlacement:
-    return SplitPlacement(together.paths, {}, together.unplaced, together.load_s, together.certificate)
-
-
-def _split(instance: Instance, divisible: Mapping[str, int], placed: Placement) -> SplitPlacement:
-    by_flow: dict[str, list[Path]] = defaultdict(list)
-    for demand in instance.demands:
-        by_flow[_flow_of(demand.flow_id, divisible)].append(placed.paths[demand.flow_id])
-    whole = {flow_id: paths[0] for flow_id, paths in by_flow.items() if len(set(paths)) == 1}
-    parts = {flow_id: tuple(paths) for flow_id, paths in by_flow.items() if len(set(paths)) > 1}
-    unplaced = tuple(dict.fromkeys(_flow_of(part, divisible) for part in placed.unplaced))
-    found = placed.certificate
-    certificate = certify(found.max_load_s, found.lower_bound_s, found.method, found.bound)
-    return SplitPlacement(whole, parts, unplaced, placed.load_s, certificate)

@@ -128,6 +128,9 @@ def test_fillings_see_what_sums_and_halves_do_not() -> None:
     assert least_peak(np.array([4.0] * 5 + [6.0] * 2), 2, 0.0, 30.0) == 16
     # Three links, seven of 5 and one of 2: the share is 12.3, sums above it are 15 and 12 + 5; 15 = 3 x 5 is needed.
     assert least_peak(np.array([2.0] + [5.0] * 7), 3, 0.0, 40.0) == 15
+    # Some other leaf needs 13: this one, which could do with 12, proves nothing about the 16 that are its next sum.
+    assert least_peak(np.array([4.0] * 6), 2, 13.0, 24.0) == 13
+    assert least_peak(np.array([4.0] * 6), 2, 11.0, 24.0) == 12
     # Too many sizes: nothing is said.
     assert least_peak(np.arange(1.0, 9.0), 2, 7.0, 40.0) == 7.0
 

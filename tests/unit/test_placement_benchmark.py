@@ -14,7 +14,7 @@ cases, quality = import_module("_placement_cases"), import_module("_placement_qu
 
 
 def test_every_method_is_measured_on_the_same_problems() -> None:
-    rows = quality.measure("4 x 4 x 4", "mixed", 0.1, range(2), lambda seed: cases.mixed(4, 4, 4, 0.1, seed))
+    rows = quality.measure("4 x 4 x 4", "mixed", 0.1, range(2), lambda seed: cases.mixed(4, 4, 4, 0.1, seed), 2)
     by_name = {(row.method, row.queue_pairs): row for row in rows}
     assert len(by_name) == len(rows) == 12
     assert {row.seeds for row in rows} == {2}
