@@ -6,17 +6,18 @@ whose path died must move in any case. Decides the moves and says why each is ma
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 
 from controller.fabric.model import Path
 from controller.fabric.paths import IntArray
 from controller.placement.cut_bounds import cut_bound
-from controller.placement.improvement import improve
 from controller.placement.instance import TOLERANCE, FloatArray, Instance, in_order
-from controller.placement.place import IMPROVED, IMPROVEMENT_STEPS, answer, place
+from controller.placement.place import IMPROVED, IMPROVEMENT_STEPS, answer, refine
 from controller.placement.problem import Placement, Problem
 from controller.placement.proof import prove
+from controller.placement.splitting import place_parts
 
 # Share by which the fullest link must fall before flows are moved for it.
 THRESHOLD = 0.05
@@ -44,74 +45,106 @@ class Replan:
     reason: str
 
 
-def replan(problem: Problem, threshold: float = THRESHOLD, improvement_steps: int = IMPROVEMENT_STEPS) -> Replan:
+_NO_GROUPS: Mapping[str, str] = MappingProxyType({})
+
+
+def replan(
+    problem: Problem,
+    threshold: float = THRESHOLD,
+    improvement_steps: int = IMPROVEMENT_STEPS,
+    group_of: Mapping[str, str] = _NO_GROUPS,
+) -> Replan:
     """The placement of `problem`, whose pins say where flows are now. Raises as `place` does.
 
-    Flows that share a priority may be moved for one another; with several priorities none is moved that can stay.
+    An infinite `threshold` moves nothing that can stay. `group_of` names parts of one flow as `place_parts` takes them;
+    a part is moved and counted for itself. Of several priorities the higher come first: a flow may be moved for others
+    of its own priority, never for lower ones, and stands still for what is decided after it.
     """
-    kept = place(problem, improvement_steps)
     before = {d.flow_id: d.pinned or () for d in problem.demands}
-    forced = _forced(problem, before, kept)
-    now = kept.certificate
-    if len({d.priority for d in problem.demands}) > 1:
-        return Replan(kept, forced, 0.0, "flows of several priorities: none is moved that can stay")
-    if now.max_load_s <= now.lower_bound_s * (1 + threshold):
-        return Replan(kept, forced, 0.0, f"no flow is moved that can stay: at best {_share(now.gap)} could be gained")
-    moved = _moved(problem, kept, improvement_steps)
-    gain = 1 - moved.certificate.max_load_s / now.max_load_s
-    if gain < threshold:
-        sentence = f"no flow is moved that can stay: {_share(gain)} gained is less than {_share(threshold)}"
-        return Replan(kept, forced, 0.0, sentence)
-    chosen = tuple(
-        Move(
-            flow_id,
-            kept.paths[flow_id],
-            path,
-            forced=False,
-            reason=f"with {len(_changed(kept, moved))} moves the fullest link falls by {_share(gain)}",
+    settled: dict[str, Path] = {}
+    moves: list[Move] = []
+    gains: list[str] = []
+    gain = 0.0
+    for level in sorted({d.priority for d in problem.demands}, reverse=True) or [0]:
+        present = tuple(
+            replace(d, priority=0, pinned=settled.get(d.flow_id, d.pinned))
+            for d in problem.demands
+            if d.priority >= level
         )
-        for flow_id, path in _changed(kept, moved).items()
-        if before[flow_id] == kept.paths[flow_id]
-    )
-    after = tuple(replace(move, after=moved.paths[move.flow_id]) for move in forced)
-    sentence = f"{len(chosen)} flows that could stay are moved: the fullest link falls by {_share(gain)}"
-    return Replan(moved, (*after, *chosen), gain, sentence)
+        search = _Search(replace(problem, demands=present), frozenset(settled), before, improvement_steps, group_of)
+        found = search.replan(threshold)
+        settled.update(found.placement.paths)
+        moves += found.moves
+        gain = max(gain, found.gain)
+        gains += [found.reason] if found.gain else []
+    return Replan(found.placement, tuple(moves), gain, "; ".join(gains) or found.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """One priority: `settled` flows are of higher ones. `before` says where all flows were."""
+
+    problem: Problem
+    settled: frozenset[str]
+    before: Mapping[str, Path]
+    steps: int
+    group_of: Mapping[str, str]
+
+    def replan(self, threshold: float) -> Replan:
+        kept = place_parts(self.problem, self.group_of, self.steps)
+        forced = self._forced(kept)
+        now = kept.certificate
+        if now.max_load_s <= now.lower_bound_s * (1 + threshold):
+            return Replan(
+                kept, forced, 0.0, f"no flow is moved that can stay: at best {_share(now.gap)} could be gained"
+            )
+        moved = self._moved(kept)
+        gain = 1 - moved.certificate.max_load_s / now.max_load_s
+        if gain < threshold:
+            sentence = f"no flow is moved that can stay: {_share(gain)} gained is less than {_share(threshold)}"
+            return Replan(kept, forced, 0.0, sentence)
+        changed = {flow_id: path for flow_id, path in moved.paths.items() if kept.paths[flow_id] != path}
+        reason = f"with {len(changed)} move{'s' * (len(changed) != 1)} the fullest link falls by {_share(gain)}"
+        chosen = tuple(
+            Move(flow_id, kept.paths[flow_id], path, forced=False, reason=reason)
+            for flow_id, path in changed.items()
+            if self.before[flow_id] == kept.paths[flow_id]
+        )
+        after = tuple(replace(move, after=moved.paths[move.flow_id]) for move in forced)
+        who = "1 flow that could stay is" if len(chosen) == 1 else f"{len(chosen)} flows that could stay are"
+        sentence = f"{who} moved: the fullest link falls by {_share(gain)}"
+        return Replan(moved, (*after, *chosen), gain, sentence)
+
+    def _forced(self, kept: Placement) -> tuple[Move, ...]:
+        """Moves of flows that were not where they are in `kept`: their paths are gone, or they are new."""
+        moves = []
+        for demand in in_order(self.problem.demands):
+            path, old = kept.paths.get(demand.flow_id), self.before[demand.flow_id]
+            if path is not None and path != old and demand.flow_id not in self.settled:
+                moves.append(Move(demand.flow_id, old, path, True, "its path is gone" if old else "it had no path"))
+        return tuple(moves)
+
+    def _moved(self, kept: Placement) -> Placement:
+        """What can be had when every flow of this priority may move: by taking flows off full links, or, where that
+        does not reach the bound, by placing all anew; in either case with every flow put back that need not have
+        moved."""
+        demands = tuple(d if d.flow_id in self.settled else replace(d, pinned=None) for d in self.problem.demands)
+        free = replace(self.problem, demands=demands)
+        instance = Instance.of(free)
+        start = _rows(instance, kept.paths)
+        bound = cut_bound(instance)
+        found = refine(instance, start, bound.seconds, self.steps)
+        method = kept.certificate.method.split("+")[0] + IMPROVED
+        if _peak_s(instance, found) > bound.seconds * (1 + THRESHOLD):
+            anew = place_parts(free, self.group_of, self.steps)
+            if anew.certificate.max_load_s < _peak_s(instance, found) * (1 - THRESHOLD):
+                found, method = _rows(instance, anew.paths), anew.certificate.method
+        found = _put_back(instance, start, found)
+        return answer(free, instance, found, method, prove(instance, found, bound))
 
 
 def _share(value: float) -> str:
     return f"{value:.1%}"
-
-
-def _changed(kept: Placement, moved: Placement) -> Mapping[str, Path]:
-    return {flow_id: path for flow_id, path in moved.paths.items() if kept.paths[flow_id] != path}
-
-
-def _forced(problem: Problem, before: Mapping[str, Path], kept: Placement) -> tuple[Move, ...]:
-    """Moves of flows that were not where they are in `kept`: their paths are gone, or they are new."""
-    moves = []
-    for demand in in_order(problem.demands):
-        path = kept.paths.get(demand.flow_id)
-        old = before[demand.flow_id]
-        if path is not None and path != old:
-            moves.append(Move(demand.flow_id, old, path, True, "its path is gone" if old else "it had no path"))
-    return tuple(moves)
-
-
-def _moved(problem: Problem, kept: Placement, steps: int) -> Placement:
-    """What can be had when every flow may move: by taking flows off full links, or, where that does not reach the
-    bound, by placing all anew; in either case with every flow put back that need not have moved."""
-    free = replace(problem, demands=tuple(replace(d, pinned=None) for d in problem.demands))
-    instance = Instance.of(free)
-    start = _rows(instance, kept.paths)
-    bound = cut_bound(instance)
-    found = improve(instance, start, bound.seconds, steps)
-    method = kept.certificate.method.split("+")[0] + IMPROVED
-    if _peak_s(instance, found) > bound.seconds * (1 + THRESHOLD):
-        anew = place(free, steps)
-        if anew.certificate.max_load_s < _peak_s(instance, found) * (1 - THRESHOLD):
-            found, method = _rows(instance, anew.paths), anew.certificate.method
-    found = _put_back(instance, start, found)
-    return answer(free, instance, found, method, prove(instance, found, bound))
 
 
 def _rows(instance: Instance, paths: Mapping[str, Path]) -> IntArray:

@@ -1,6 +1,7 @@
 """Re-planning: what must move moves, what can stay stays unless the gain is worth it, and every move has its reason."""
 
 from dataclasses import replace
+from math import inf
 
 import pytest
 from hypothesis import given
@@ -90,9 +91,33 @@ def test_new_flows_are_no_moves_of_old_ones() -> None:
     assert {(m.before, m.forced, m.reason) for m in found.moves} == {((), True, "it had no path")}
 
 
-def test_several_priorities_move_nothing_that_can_stay() -> None:
+def test_flows_are_moved_for_their_own_priority_and_never_for_a_lower_one() -> None:
     problem = collided(3, 3)
     mixed = (replace(problem.demands[0], priority=1), *problem.demands[1:])
     found = replan(replace(problem, demands=mixed))
+    assert {move.flow_id for move in found.moves} == {"f1", "f2"}
+    assert found.placement.certificate.max_load_s == pytest.approx(FLOW_S)
+    # The one of lower priority shares its path with one of two higher ones: they are content, so it is it that goes.
+    first, second = problem.paths[leaf(1), leaf(2)][:2]
+    settled = (
+        Demand("high1", leaf(1), leaf(2), MEGABYTE, first, priority=1),
+        Demand("high2", leaf(1), leaf(2), MEGABYTE, second, priority=1),
+        Demand("low", leaf(1), leaf(2), MEGABYTE, first),
+    )
+    found = replan(replace(problem, demands=settled))
+    assert [move.flow_id for move in found.moves] == ["low"]
+    assert found.reason == "1 flow that could stay is moved: the fullest link falls by 50.0%"
+
+
+def test_an_infinite_threshold_moves_nothing_that_can_stay() -> None:
+    found = replan(collided(4, 4), threshold=inf)
     assert found.moves == ()
-    assert found.reason.startswith("flows of several priorities")
+    assert found.placement.certificate.gap == pytest.approx(3.0)
+
+
+def test_parts_of_one_flow_are_moved_one_by_one() -> None:
+    """Four queue pairs of one flow on one path of four: three of them leave it."""
+    problem = collided(4, 4)
+    found = replan(problem, group_of=dict.fromkeys((d.flow_id for d in problem.demands), "flow"))
+    assert len(found.moves) == 3
+    assert found.placement.certificate.max_load_s == pytest.approx(FLOW_S)
