@@ -24,6 +24,10 @@ _GROUP_DESC = struct.Struct("!HBxI")
 _BUCKET = struct.Struct("!HHI8x")
 _METER_CONFIG = struct.Struct("!HHI")
 _BAND = struct.Struct("!HHII4x")
+# Length, table and most entries of ofp_table_features; its name, metadata and properties are passed over.
+_TABLE_FEATURES = struct.Struct("!HB5x32x8x8x4xI")
+# Types, capabilities, and for each type of groups (all, select, indirect, fast failover) the most there may be.
+_GROUP_FEATURES = struct.Struct("!II4I16x")
 # Type, length, and what meter and goto instructions hold.
 _INSTRUCTION = struct.Struct("!HHI")
 _PORT_REASONS = {
@@ -73,6 +77,22 @@ def decode_meters(data: bytes) -> list[link_pb2.Meter]:
                 meter.packets_per_second, meter.burst_packets = rate, burst
         meters.append(meter)
     return meters
+
+
+def decode_table_limits(data: bytes) -> list[link_pb2.TableLimit]:
+    """An array of ofp_table_features, as far as it says how much there is room for. Raises CodecError."""
+    limits = []
+    for start, _ in _entries(data, 0, len(data), _TABLE_FEATURES.size):
+        _, table_id, max_rules = _TABLE_FEATURES.unpack_from(data, start)
+        limits.append(link_pb2.TableLimit(table_id=table_id, max_rules=max_rules))
+    return limits
+
+
+def decode_max_failover_groups(data: bytes) -> list[int]:
+    """The one figure of ofp_group_features that matters here. Raises CodecError."""
+    if len(data) < _GROUP_FEATURES.size:
+        raise CodecError(f"group features of {len(data)} bytes")
+    return [_GROUP_FEATURES.unpack_from(data)[2 + ofp.OFPGT_FF]]
 
 
 def decode_port(description: Any) -> link_pb2.Port:

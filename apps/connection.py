@@ -28,6 +28,9 @@ class Connection:
         self.addresses: set[bytes] = set()
         self.session = SwitchSession(datapath, dpid, self.session_id, self._next_xid)
         self.switch_up: link_pb2.SwitchUp | None = None
+        # What the switch says it has room for; a switch that does not say leaves them empty.
+        self.table_limits: list[link_pb2.TableLimit] = []
+        self.max_failover_groups = 0
         self._n_tables = n_tables
         self._wake = hub.Queue(1)
         self._sender: Any = None
@@ -57,6 +60,8 @@ class Connection:
             hardware=hardware,
             software=software,
             nicira=manufacturer.startswith("Nicira"),
+            tables=self.table_limits,
+            max_failover_groups=self.max_failover_groups,
         )
 
     def reports(self) -> list[link_pb2.AgentMessage]:

@@ -20,7 +20,13 @@ from ryu.ofproto import ofproto_common, ofproto_parser
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from apps.codec_decode import decode_groups, decode_meters, decode_rules
+from apps.codec_decode import (
+    decode_groups,
+    decode_max_failover_groups,
+    decode_meters,
+    decode_rules,
+    decode_table_limits,
+)
 from apps.codec_fields import CodecError
 
 LOG = logging.getLogger("heddle.agent")
@@ -49,6 +55,9 @@ _TABLES = {
     ofp.OFPMP_FLOW: (parser.OFPFlowStatsReply, decode_rules),
     ofp.OFPMP_GROUP_DESC: (parser.OFPGroupDescStatsReply, decode_groups),
     ofp.OFPMP_METER_CONFIG: (parser.OFPMeterConfigStatsReply, decode_meters),
+    # Ryu makes some hundred objects of each table, of which Open vSwitch has 254.
+    ofp.OFPMP_TABLE_FEATURES: (parser.OFPTableFeaturesStatsReply, decode_table_limits),
+    ofp.OFPMP_GROUP_FEATURES: (parser.OFPGroupFeaturesStatsReply, decode_max_failover_groups),
 }
 
 

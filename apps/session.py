@@ -58,6 +58,7 @@ class SwitchSession:
         self._progress = _Progress()
         self._reads: dict[int, Read] = {}
         self._probe_xids: tuple[int, ...] = ()
+        self._asked_xids: set[int] = set()
         self._next_bundle_id = _PROBE_BUNDLE + 1
         # The switch carries out ONF bundles; False until it has shown so.
         self.atomic = False
@@ -100,8 +101,10 @@ class SwitchSession:
         self._urgent.append(self._request(read, read.messages(self._datapath)[0]))
 
     def ask(self, message: Any) -> None:
-        """Sends a request whose answer is handled elsewhere."""
-        self._urgent.append(_serialised(message, self._next_xid()))
+        """Sends a request whose answer is handled elsewhere, and without which one can do."""
+        xid = self._next_xid()
+        self._asked_xids.add(xid)
+        self._urgent.append(_serialised(message, xid))
 
     @property
     def overwhelmed(self) -> bool:
@@ -169,7 +172,7 @@ class SwitchSession:
         if read := self._reads.get(xid):
             read.refused(xid)
             return self._finish_read(read)
-        self.unmatched_errors += xid not in self._probe_xids
+        self.unmatched_errors += xid not in self._probe_xids and xid not in self._asked_xids
         return []
 
     def on_multipart(self, xid: int, entries: list[Any], more: bool, now: float) -> Messages:

@@ -137,6 +137,14 @@ class SwitchEventsApp(app_manager.RyuApp):  # type: ignore[misc]
     def _description(self, message: Any) -> None:
         self.switches.described(message.datapath, message.body)
 
+    @on(ofp_event.EventOFPTableFeaturesStatsReply, MAIN_DISPATCHER)
+    def _table_features(self, message: Any) -> None:
+        self.switches.tables_limited(message.datapath, message.body)
+
+    @on(ofp_event.EventOFPGroupFeaturesStatsReply, MAIN_DISPATCHER)
+    def _group_features(self, message: Any) -> None:
+        self.switches.groups_limited(message.datapath, *message.body)
+
     # --- what switches say ----------------------------------------------------------------------------------
 
     @on(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)

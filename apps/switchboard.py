@@ -55,10 +55,21 @@ class Switchboard:
         if claim.other is not None:
             self._end(claim.other, "replaced by a new connection of the same switch")
             claim.other.close()
-        # Before the description, so that it is known when the switch counts as up.
+        # Before the description, so that all of it is known when the switch counts as up. One that refuses to tell its
+        # limits has none that are known.
         connection.session.probe()
+        connection.session.ask(parser.OFPTableFeaturesStatsRequest(datapath, 0, []))
+        connection.session.ask(parser.OFPGroupFeaturesStatsRequest(datapath, 0))
         connection.session.ask(parser.OFPDescStatsRequest(datapath, 0))
         connection.start_sending(self._sender_failed)
+
+    def tables_limited(self, datapath: Any, limits: list[link_pb2.TableLimit]) -> None:
+        if connection := self._connections.get(datapath):
+            connection.table_limits += limits
+
+    def groups_limited(self, datapath: Any, max_failover_groups: int) -> None:
+        if connection := self._connections.get(datapath):
+            connection.max_failover_groups = max_failover_groups
 
     def described(self, datapath: Any, description: Any) -> None:
         """The last part of the introduction (OFPDescStats): the switch is up."""

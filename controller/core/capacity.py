@@ -7,18 +7,40 @@ changes what is wanted, and the reconciler does the rest.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from controller.core.events import SwitchConnected
 from controller.core.planning import silent_switches
 from controller.core.state import State
 from controller.pipeline.diff import ActualTables, is_steering
 from controller.pipeline.groups import is_select
 from controller.pipeline.refusals import NoRoom
-from controller.pipeline.room import Room
+from controller.pipeline.room import Room, reported_room
 from controller.pipeline.rules import AddRule, Group, Rule, SwitchTables
 from controller.pipeline.tables import ROUTE, STEER, TABLES
 
 # A switch that is full stays full for long, and each try costs it a refused batch: tries become rare.
 FIRST_RETRY_S = 30.0
 LONGEST_RETRY_S = 600.0
+
+
+def start_session(state: State, event: SwitchConnected) -> None:
+    """What was learnt of a switch is forgotten with its session; what it says itself counts from the start."""
+    state.rooms.pop(event.dpid, None)
+    room = reported_room(event.table_limits, event.max_groups)
+    if room is not None:
+        state.rooms[event.dpid] = room
+
+
+def foresee(state: State, base: Mapping[int, SwitchTables]) -> bool:
+    """Whether some switch says that it cannot hold a route for each host, which was not known yet; from now on it gets
+    prefixes."""
+    found = False
+    for dpid, room in state.rooms.items():
+        most = room.reported.get(ROUTE.table_id)
+        if most is None or room.prefixes or dpid not in base:
+            continue
+        room.prefixes = sum(rule.table_id == ROUTE.table_id for rule in base[dpid].rules) > most
+        found = found or room.prefixes
+    return found
 
 
 def learn(state: State, refused: Sequence[NoRoom], now_s: float) -> None:
@@ -127,7 +149,8 @@ def _steering_sentence(given_up: int, room: Room) -> list[str]:
         return []
     most = room.most_rules(STEER.table_id)
     limits = [f"{most} rules in table {STEER.name}"] if most is not None else []
-    limits += [f"{room.groups} groups"] if room.groups is not None else []
+    groups = room.most_groups()
+    limits += [f"{groups} groups"] if groups is not None else []
     return [f"{given_up} flows use ECMP, since it holds no more than {' and '.join(limits)}"]
 
 

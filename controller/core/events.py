@@ -1,7 +1,7 @@
 """Everything that can happen to the core. Frozen values; the time of an event is an argument of `handle`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from controller.core.remembered import Facts
@@ -20,6 +20,9 @@ class SwitchConnected:
     ports: tuple[Port, ...]
     nicira: bool
     software: str = ""
+    # What it says that it can hold: most rules by table, most fast-failover groups. Empty, None: it does not say.
+    table_limits: Mapping[int, int] = field(default_factory=dict)
+    max_groups: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def steer_rooms(state: State, base: Mapping[int, SwitchTables]) -> dict[int, Ste
     """For the switches of which some limit is known: what the rest of our rules, and others' rules, leave."""
     result = {}
     for dpid, room in state.rooms.items():
-        most, groups = room.most_rules(STEER.table_id), room.groups
+        most, groups = room.most_rules(STEER.table_id), room.most_groups()
         known = base.get(dpid, SwitchTables())
         actual = state.switches[dpid].actual if dpid in state.switches else None
         foreign = actual.foreign_rules() if actual else []
@@ -105,8 +105,9 @@ def _fit_one(
         return choices(near, dpid, way) if room.shared else way
 
     def fits(tried: Sequence[Steering]) -> bool:
-        groups = len({group_of(rule.way) for rule in tried})
-        return (room.rules is None or len(tried) <= room.rules) and (room.groups is None or groups <= room.groups)
+        if room.rules is not None and len(tried) > room.rules:
+            return False
+        return room.groups is None or len({group_of(rule.way) for rule in tried}) <= room.groups
 
     if fits(rules):
         return rules, set()

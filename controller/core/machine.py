@@ -195,7 +195,7 @@ class Core:
         self.reconciler.start_session(switch, now_s)
         switch.heard_s = now_s
         self.answers.start(event.dpid, now_s)
-        self.state.rooms.pop(event.dpid, None)
+        capacity.start_session(self.state, event)
         present = {port.ref for port in event.ports}
         gone = [ref for ref in self.discovery.ports if ref.dpid == event.dpid and ref not in present]
         for ref in gone:
@@ -459,10 +459,15 @@ class Core:
         if self._plan_is_met() and (self.state.learning or self.reconciler.holding):
             self._end_learning()
             self._build_view()
+        self._base = self._compiled_base()
+        if capacity.foresee(self.state, self._base):
+            self._base = self._compiled_base()
+
+    def _compiled_base(self) -> dict[int, SwitchTables]:
         by_prefix = {dpid for dpid, room in self.state.rooms.items() if room.prefixes}
         unspread = {dpid for dpid, room in self.state.rooms.items() if room.unspread}
         rate = self.settings.punt_packets_per_second
-        self._base = compile_base(self.state.view, self.settings.qos, rate, by_prefix, unspread)
+        return compile_base(self.state.view, self.settings.qos, rate, by_prefix, unspread)
 
     def _cables(self) -> Iterable[Cable]:
         """Those that are usable."""

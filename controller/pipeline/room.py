@@ -21,15 +21,21 @@ from controller.pipeline.rules import (
     Rule,
     ToGroup,
 )
+from controller.pipeline.tables import TABLES
+
+# `max_entries` of a table without a limit (ofproto/ofproto.c, query_tables), and the largest group number there can be.
+_NO_LIMIT_IN_OVS = 1_000_000
+_OFPG_MAX = 0xFFFFFF00
 
 
 @dataclass(slots=True)
 class Room:
     """One switch's limits, and what follows from them. Mutable; belongs to one session."""
 
-    # Table -> most rules it can hold, as the switch reported and as its refusals showed.
+    # Table -> most rules it can hold, as the switch reported and as its refusals showed; and the same of groups.
     reported: Mapping[int, int] = field(default_factory=dict)
     rules: dict[int, int] = field(default_factory=dict)
+    reported_groups: int | None = None
     groups: int | None = None
     # Routes to other leaves are prefixes; steering groups are shared; what is bound for a leaf takes one link.
     prefixes: bool = False
@@ -52,6 +58,27 @@ class Room:
         """None: no limit is known."""
         known = [limits[table_id] for limits in (self.reported, self.rules) if table_id in limits]
         return min(known, default=None)
+
+    def most_groups(self) -> int | None:
+        """None: no limit is known."""
+        return min((most for most in (self.reported_groups, self.groups) if most is not None), default=None)
+
+
+def reported_room(table_limits: Mapping[int, int], max_groups: int | None) -> Room | None:
+    """The room that a switch says it has, as far as that tells anything about our tables; None when it does not.
+
+    Switches that do not know say 0, and Open vSwitch says a million where it has set itself no limit.
+    """
+    limits = {
+        table_id: most
+        for table_id, most in table_limits.items()
+        if table_id in TABLES and most not in (0, _NO_LIMIT_IN_OVS)
+    }
+    groups = max_groups if max_groups and max_groups < _OFPG_MAX else None
+    if not limits and groups is None:
+        return None
+    # Groups are shared from the start where their number is limited: to change over later would touch them all.
+    return Room(reported=limits, reported_groups=groups, shared_groups=groups is not None)
 
 
 def make_room(
@@ -86,7 +113,8 @@ def _groups_first(
 ) -> tuple[Modification, ...]:
     """Removes groups that nothing will use, with the steering rules that still do, where new ones would not fit."""
     added = sum(isinstance(m, AddGroup) for m in changes)
-    if room.groups is None or not added or len(actual.groups) + added <= room.groups:
+    most = room.most_groups()
+    if most is None or not added or len(actual.groups) + added <= most:
         return ()
     superfluous = {m.group_id for m in removals if isinstance(m, DeleteGroup) and is_our_group(m.group_id)}
     users = [r for r in actual.rules.values() if is_ours(r.cookie) and _groups_of(r) & superfluous]

@@ -81,6 +81,8 @@ def _read_switch_up(message: pb.SwitchUp) -> Decoded:
         ports=ports,
         nicira=message.nicira,
         software=" ".join(filter(None, (message.manufacturer, message.hardware, message.software))),
+        table_limits={table.table_id: table.max_rules for table in message.tables},
+        max_groups=message.max_failover_groups or None,
     )
     return Decoded(event)
 

@@ -258,6 +258,12 @@ def test_a_full_table_is_reported_for_the_rules_that_did_not_fit(tmp_path: Path)
         assert {error.name for error in result.errors} == {"OFPET_FLOW_MOD_FAILED/OFPFMFC_TABLE_FULL"}
         assert [error.index for error in result.errors] == list(range(50, 100))
         assert len(controller.read_tables(up).rules) == 50
+        # Whoever connects now is told before anything is refused.
+        ovs.vsctl("del-controller", "s1")
+        ovs.set_controller("s1", _TCP)
+        limits = controller.expect("switch_up").switch_up
+        assert {t.table_id: t.max_rules for t in limits.tables if t.table_id in (1, 2)} == {1: 1_000_000, 2: 50}
+        assert limits.max_failover_groups == 0xFFFFFF00
 
 
 @in_namespace

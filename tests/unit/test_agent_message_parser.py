@@ -55,7 +55,9 @@ MALFORMED = {
     "unknown version": _message(0, b"", version=200),
     "unknown type": _message(200, b""),
     "what nobody asked for": _message(ofp.OFPT_QUEUE_GET_CONFIG_REPLY, bytes(32)),
-    "tables that nobody asked for": _multipart(ofp.OFPMP_TABLE_FEATURES, bytes(64)),
+    "queues that nobody asked for": _multipart(ofp.OFPMP_QUEUE, bytes(64)),
+    "a table of no length": _multipart(ofp.OFPMP_TABLE_FEATURES, bytes(64)),
+    "group features cut short": _multipart(ofp.OFPMP_GROUP_FEATURES, bytes(39)),
     "a rule of no length": _multipart(ofp.OFPMP_FLOW, bytes(64)),
     "a rule longer than the message": _multipart(ofp.OFPMP_FLOW, b"\xff" * 64),
     "a group of no length": _multipart(ofp.OFPMP_GROUP_DESC, bytes(16)),
@@ -132,3 +134,16 @@ def test_a_rule_with_an_action_that_ryu_cannot_parse_is_reported_with_the_others
         (2, []),
     ]
     assert datapath.closed == 0
+
+
+def test_what_a_switch_has_room_for_is_read_past_everything_else_it_says_of_its_tables(clock: Clock) -> None:
+    """One table with a property behind it, whose content is nothing that Ryu would take, and one without."""
+    features = "!HB5x32s8x8x4xI"
+    tables = (
+        struct.pack(features, 72, 2, b"steer", 50) + b"\xff" * 8 + struct.pack(features, 64, 3, b"route", 1_000_000)
+    )
+    message = _receive(Datapath(), _multipart(ofp.OFPMP_TABLE_FEATURES, tables))
+    assert [(limit.table_id, limit.max_rules) for limit in message.body] == [(2, 50), (3, 1_000_000)]  # type: ignore[attr-defined]
+    groups = struct.pack("!II4I4I", 0xF, 0x7, 1, 2, 3, 4, 0, 0, 0, 0)
+    message = _receive(Datapath(), _multipart(ofp.OFPMP_GROUP_FEATURES, groups))
+    assert message.body == [4]  # type: ignore[attr-defined]
