@@ -21,7 +21,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from apps import message_parser
 from apps.lifetime import Lifetime
 from apps.loop_delay import LoopDelay
-from apps.port_owner import port_problem
+from apps.port_problem import port_problem
 from apps.switchboard import Switchboard
 
 LOG = logging.getLogger("heddle.agent")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from heddle.southbound.port_owner import port_owner
 
 from controller.cli import output
 from controller.cli.errors import bad_input
@@ -17,7 +18,6 @@ from controller.cli.options import ControllerOption, JsonOption, address
 from controller.cli.repository import program, root
 from controller.cli.supervise import Endpoints, run_until_stopped
 from controller.runtime.addresses import Address, TcpAddress
-from controller.runtime.port_owner import port_owner
 
 OPENFLOW_PORT = 6653
 _PROBE_TIMEOUT_S = 1.0

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from heddle.southbound.port_owner import port_owner
+
 from controller.cli import output
 from controller.cli.client import connect
 from controller.cli.errors import CommandError, ExitCode
-from controller.runtime.port_owner import port_owner
 
 LOOK_PERIOD_S = 0.2
 READY_TIMEOUT_S = 60.0

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from controller.runtime.port_owner import port_owner
+from heddle.southbound.port_owner import port_owner
 
 # Somebody who can write to the southbound socket can program the switches: owner and group only.
 _SOCKET_UMASK = 0o117

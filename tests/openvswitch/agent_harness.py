@@ -10,9 +10,8 @@ from pathlib import Path
 from types import TracebackType
 
 from heddle.southbound.framing import FrameReader, frame
+from heddle.southbound.port_owner import port_owner
 from heddle.southbound.v1 import link_pb2
-
-from apps.port_owner import listener
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 30.0
@@ -33,7 +32,7 @@ class RyuApp:
 
     def __enter__(self) -> "RyuApp":
         """Waits until switches can connect: Open vSwitch 3.1 heeds max_backoff only after its first connection."""
-        wait_until(lambda: self.process.poll() is not None or listener(self._port) is not None, "listening")
+        wait_until(lambda: self.process.poll() is not None or port_owner(self._port) is not None, "listening")
         return self
 
     def __exit__(

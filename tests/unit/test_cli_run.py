@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 from cli_fakes import Fake, free_port, serving
+from heddle.southbound.port_owner import port_owner
 
 from controller.cli import run as run_module
 from controller.cli.main import invoke
 from controller.cli.repository import root
 from controller.cli.run import FabricSettings
-from controller.runtime.port_owner import port_owner
 
 TOPOLOGY = root() / "topologies" / "leafspine-2x2.yaml"
 # Listens on the port it is told, as the agent does, with a child of its own, as the controller is; says what it sees.

@@ -1,5 +1,8 @@
 """Which process listens on a TCP port, as far as /proc lets this user see. It only looks; it stops nothing.
 
+Beside `framing`, because agent and controller both explain ports that are taken, and share nothing else. What to do
+about one is said by whoever wanted it.
+
 The form of /proc/net/tcp is that of proc_pid_net(5): the local address as hexadecimal "ADDRESS:PORT", the state
 (0A is LISTEN), the user id and the socket's inode, which /proc/PID/fd points to.
 """

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from cli_fakes import free_port
-
-from controller.runtime.port_owner import port_owner
+from heddle.southbound.port_owner import port_owner
 
 LISTENER = """\
 import socket, sys
@@ -62,3 +61,19 @@ def test_a_process_of_another_user_is_said_to_be_one(tmp_path: Path) -> None:
     assert owner is not None
     assert owner.pid is None
     assert str(owner) == "a process of user root (its pid is visible to root only)"
+
+
+def test_proc_is_read_as_it_is_written(tmp_path: Path) -> None:
+    (tmp_path / "net").mkdir()
+    head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+    established = "   0: 0100007F:19FD 0100007F:9C40 01 00000000:00000000 00:00000000 00000000     0        0 111 1\n"
+    listening = "   1: 00000000:19FD 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 222 1\n"
+    (tmp_path / "net" / "tcp").write_text(head + established + listening)
+    for pid, inode, command in ((41, 111, "other"), (42, 222, "/usr/bin/ryu-manager\0apps/fabric.py")):
+        descriptors = tmp_path / str(pid) / "fd"
+        descriptors.mkdir(parents=True)
+        (descriptors / "3").symlink_to(f"socket:[{inode}]")
+        (tmp_path / str(pid) / "cmdline").write_text(f"python3\0{command}\0")
+        (tmp_path / str(pid) / "comm").write_text("python3\n")
+    assert str(port_owner(0x19FD, tmp_path)) == "python3 ryu-manager (pid 42, user root)"
+    assert port_owner(80, tmp_path) is None
