@@ -7,7 +7,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from heddle.southbound.port_owner import port_owner
@@ -18,6 +18,9 @@ from controller.cli.options import ControllerOption, JsonOption, address
 from controller.cli.repository import program, root
 from controller.cli.supervise import Endpoints, run_until_stopped
 from controller.runtime.addresses import Address, TcpAddress
+
+if TYPE_CHECKING:
+    from controller.runtime.settings import Settings
 
 OPENFLOW_PORT = 6653
 _PROBE_TIMEOUT_S = 1.0
@@ -33,6 +36,12 @@ class FabricSettings:
     southbound: str | None = None
     ovsdb: str | None = None
     qos: bool | None = None
+
+    @property
+    def of_the_controller(self) -> list[str]:
+        """The options given that only a controller heeds which is started now."""
+        given = {"--topology": self.topology, "--ovsdb": self.ovsdb, "--qos/--no-qos": self.qos}
+        return [option for option, value in given.items() if value is not None]
 
     def command(self) -> list[str]:
         return [program("ryu-manager"), "--ofp-tcp-listen-port", str(self.port), "apps/fabric.py"]
@@ -83,7 +92,7 @@ def run(
 
 def _check(settings: FabricSettings, environment: Mapping[str, str]) -> None:
     """Everything that would make the start fail, at once. CommandError lists it."""
-    from controller.runtime.settings import Settings, SettingsError, read_settings
+    from controller.runtime.settings import SettingsError, read_settings
 
     problems = _port_problems(settings.port, "--port")
     try:
@@ -94,13 +103,29 @@ def _check(settings: FabricSettings, environment: Mapping[str, str]) -> None:
         if controller.topology:
             # The path as it was typed reads better than the absolute one that the agent gets.
             problems = [*_topology_problems(settings.topology or Path(controller.topology)), *problems]
-        # A controller that runs already is used by the agent, and its port is rightly taken.
-        if isinstance(controller.grpc, TcpAddress) and not answers(controller.southbound):
+        if answers(controller.southbound):
+            problems += _join(settings, controller)
+        elif isinstance(controller.grpc, TcpAddress):
             problems += _port_problems(controller.grpc.port, "--controller")
     if problems:
         raise bad_input([*problems, "nothing was started"])
-    if controller is not None and not controller.topology:
+    if controller is not None and answers(controller.southbound):
+        output.say(f"a controller runs already at {controller.southbound}: this agent joins it, with its settings")
+    elif controller is not None and not controller.topology:
         output.say("no --topology: names, rates and roles come from the switches alone")
+
+
+def _join(settings: FabricSettings, controller: "Settings") -> list[str]:
+    """What is wrong with a second agent for the controller that runs already; its ports are rightly taken."""
+    running = f"a controller runs already at {controller.southbound}"
+    cure = "stop it, or start one of its own for this agent with --southbound, --controller and HEDDLE_STATE"
+    problems = []
+    if settings.of_the_controller:
+        options = ", ".join(settings.of_the_controller)
+        problems.append(f"{running} and would not heed {options}: leave that out to join it, {cure}")
+    if not answers(controller.grpc):
+        problems.append(f"{running}, but not with gRPC on {settings.grpc}: say where with --controller, {cure}")
+    return problems
 
 
 def _topology_problems(file: Path) -> list[str]:

@@ -111,9 +111,13 @@ def running_controller(tmp_path: Path) -> Iterator[Fake]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_it_says_when_it_is_ready_and_a_signal_stops_all(number: int, running_controller: Fake, tmp_path: Path) -> None:
+def test_it_says_when_it_is_ready_and_a_signal_stops_all(
+    number: int, running_controller: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     port, grpc = free_port(), running_controller.address
-    with Started(tmp_path, port, grpc, "--topology", str(TOPOLOGY), "--no-qos", "--json") as started:
+    monkeypatch.setenv("HEDDLE_TOPOLOGY", str(TOPOLOGY))
+    monkeypatch.setenv("HEDDLE_QOS", "off")
+    with Started(tmp_path, port, grpc, "--json") as started:
         ready = started.ready()
         owner = port_owner(port)
         pids = started.agents()
@@ -124,6 +128,7 @@ def test_it_says_when_it_is_ready_and_a_signal_stops_all(number: int, running_co
     assert started.seen.read_text().split()[2:] == [str(root()), str(TOPOLOGY), "off"]
     assert code == 0
     assert "a word of the agent" in error
+    assert f"a controller runs already at unix:{tmp_path}/controller.sock: this agent joins it" in error
     assert f"ready: OpenFlow on port {port}, gRPC on {grpc}; Ctrl-C stops it" in error
     assert "stopped; the switches keep their rules" in error
     assert all(gone(pid) for pid in pids)
@@ -185,6 +190,24 @@ def test_a_taken_grpc_port_is_a_problem_unless_a_controller_runs_already(capsys:
         port = listener.getsockname()[1]
         assert invoke(["run", "--port", str(free_port()), "--controller", f"127.0.0.1:{port}"]) == 2
     assert f"port {port} is taken by " in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("nothing_starts")
+def test_a_controller_that_runs_already_is_not_told_other_settings(
+    running_controller: Fake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--port", str(free_port()), "--controller", running_controller.address]
+    assert invoke(["run", *options, "--topology", str(TOPOLOGY), "--no-qos"]) == 2
+    error = capsys.readouterr().err
+    assert "controller.sock and would not heed --topology, --qos/--no-qos: leave that out to join it" in error
+    assert "--southbound" in error
+
+
+@pytest.mark.usefixtures("nothing_starts", "running_controller")
+def test_a_controller_that_runs_already_elsewhere_is_no_puzzle(capsys: pytest.CaptureFixture[str]) -> None:
+    elsewhere = f"127.0.0.1:{free_port()}"
+    assert invoke(["run", "--port", str(free_port()), "--controller", elsewhere]) == 2
+    assert f"but not with gRPC on {elsewhere}: say where with --controller" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("nothing_starts")
