@@ -29,7 +29,8 @@ from controller.runtime.requests import Requests
 from controller.runtime.revisions import Revisions
 from controller.runtime.settings import AUTO, Settings
 from controller.runtime.southbound import Southbound
-from controller.runtime.store import NoStore, Store, open_store
+from controller.runtime.store import NoStore, Store
+from controller.runtime.stores import open_store
 
 _BEACON_KEY_BYTES = 32
 

@@ -1,7 +1,7 @@
-"""Where the core's facts outlive the process: what every store offers, and which one the settings ask for.
+"""Where the core's facts outlive the process: what every store offers, and the one that keeps nothing.
 
-A store decides nothing about what is worth keeping; it makes one change durable or says why it cannot. `sqlite_store`
-is the embedded one; several controllers will share another behind the same protocol.
+A store decides nothing about what is worth keeping; it makes one change durable or says why it cannot. Which one the
+settings ask for is decided in `stores`.
 """
 
 from typing import Protocol
@@ -47,13 +47,3 @@ class NoStore:
 
     def close(self) -> None:
         return
-
-
-def open_store(path: str | None) -> Store:
-    """The embedded store in the file `path`, which is made when missing; None means none. Raises StoreError."""
-    if path is None:
-        return NoStore()
-    # Only who keeps a file needs the library for it.
-    from controller.runtime.sqlite_store import SqliteStore
-
-    return SqliteStore(path)

@@ -15,7 +15,8 @@ from controller.core.remembered import FactKeys, Facts, RememberedJob
 from controller.fabric.model import PortRef
 from controller.jobs.collective import Algorithm, Collective, Operation, QueuePairPorts
 from controller.runtime.sqlite_store import VERSION, SqliteStore
-from controller.runtime.store import NoStore, StoreError, open_store
+from controller.runtime.store import NoStore, StoreError
+from controller.runtime.stores import open_store
 from controller.simulation.journal import ModelJournal
 
 ROOT = Path(__file__).resolve().parents[2]
