@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Sequence
 from os.path import basename
 
+_DEBUGGER = "--enable-debugger"
 PROGRAMS = frozenset({"ryu-manager", "ryu", "ryu.cmd.manager", "ryu.cmd.ryu_base"})
 
 
@@ -31,6 +32,12 @@ def mend() -> None:
     warnings.filterwarnings("ignore", category=SyntaxWarning, module=r".*[/.]ryu[/.]")
     # Without a working eventlet Ryu's own error is the clearer one, and an interpreter start must not fail here.
     with contextlib.suppress(Exception):
+        import eventlet
+
+        if _DEBUGGER not in sys.argv:
+            # Ryu does this in two steps and opens its log between them, with a lock that the second step cannot reach:
+            # "1 RLock(s) were not greened". Only for its debugger does it leave threads as they are.
+            eventlet.monkey_patch()
         from eventlet import wsgi
 
         if not hasattr(wsgi, "ALREADY_HANDLED"):

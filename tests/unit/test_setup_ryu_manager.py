@@ -86,3 +86,15 @@ def test_installed_files_are_those_of_the_tree() -> None:
     installed = run(BIN / "python", "-c", "import heddle_ryu_manager as m; print(m.__file__)").stdout.strip()
     assert Path(installed).read_text() == (SOURCES / "heddle_ryu_manager.py").read_text()
     assert Path(installed).with_suffix(".pth").read_text() == (SOURCES / "heddle_ryu_manager.pth").read_text()
+
+
+def test_no_lock_is_left_behind_that_would_block_every_greenlet(tmp_path: Path) -> None:
+    (tmp_path / "hello.py").write_text(APP)
+    assert "not greened" not in run(BIN / "ryu-manager", "hello.py", cwd=tmp_path, status=7).stderr
+
+
+def test_a_debugger_finds_threads_as_they_are(tmp_path: Path) -> None:
+    program = tmp_path / "ryu-manager"
+    program.write_text("import threading; print(threading.current_thread.__module__)")
+    usual, debugged = (run(BIN / "python", program, *more).stdout for more in ((), ("--enable-debugger",)))
+    assert (usual, debugged) == ("eventlet.green.threading\n", "threading\n")
