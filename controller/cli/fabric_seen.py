@@ -13,6 +13,7 @@ from controller.fabric.cabling import (
     SeenCable,
     SeenEnd,
     SeenFabric,
+    SeenNeighbour,
     SeenSwitch,
 )
 from controller.fabric.model import Role
@@ -32,7 +33,10 @@ def seen_fabric(topology: "fabric_pb2.GetTopologyResponse") -> SeenFabric:
         hosts[host.name] = (*hosts.get(host.name, ()), *host.addresses)
         rate, source = _rate([host.speed_bps], host.capacity_bps)
         cables.append(SeenCable(SeenEnd(host.name), _end(host.port), "up", rate, source))
-    return SeenFabric(switches, hosts, tuple(cables))
+    taken = {(h.port.dpid, h.port.port_no) for h in topology.hosts}
+    taken |= {(end.dpid, end.port_no) for link in topology.links for end in (link.a, link.b) if link.state != "down"}
+    neighbours = (n for n in topology.neighbours if (n.port.dpid, n.port.port_no) not in taken)
+    return SeenFabric(switches, hosts, tuple(cables), tuple(map(_neighbour, neighbours)))
 
 
 def meant_plan(plan: "fabric_pb2.CablingPlan") -> CablingPlan:
@@ -51,6 +55,11 @@ def meant_plan(plan: "fabric_pb2.CablingPlan") -> CablingPlan:
 def _cable(link: "fabric_pb2.Link") -> SeenCable:
     rate, source = _rate([link.a_speed_bps, link.b_speed_bps], link.capacity_bps)
     return SeenCable(_end(link.a), _end(link.b), _state(link), rate, source)
+
+
+def _neighbour(said: "fabric_pb2.Neighbour") -> SeenNeighbour:
+    cable = SeenCable(SeenEnd(said.name, None, said.port_name), _end(said.port))
+    return SeenNeighbour(cable, said.kind, said.summary)
 
 
 def _state(link: "fabric_pb2.Link") -> str:

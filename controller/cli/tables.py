@@ -69,6 +69,8 @@ def topology_view(topology: "fabric_pb2.GetTopologyResponse") -> RenderableType:
         parts += [link_table(topology.links), *link_reasons(topology.links)]
     if topology.hosts:
         parts.append(host_table(topology.hosts))
+    if topology.neighbours:
+        parts.append(neighbour_table(topology.neighbours))
     return Group(*parts)
 
 
@@ -144,11 +146,25 @@ def host_table(hosts: Iterable["fabric_pb2.Host"]) -> Table:
     return table
 
 
+def neighbour_table(neighbours: Iterable["fabric_pb2.Neighbour"]) -> Table:
+    """Everybody who speaks LLDP and is no switch of ours."""
+    about = ("name", "its port", "at", "says of itself")
+    table = plain_table("neighbours", "kind", *about, names=("name", "its port", "says of itself"))
+    for said in neighbours:
+        known = (said.system_description, said.port_description, *said.management_addresses)
+        words = ", ".join(text for text in known if text and text != said.port_name)
+        table.add_row(said.kind, said.name, said.port_name, endpoint_text(said.port), words)
+    return table
+
+
 def endpoint_text(endpoint: "fabric_pb2.Endpoint") -> str:
     return f"{endpoint.switch or format(endpoint.dpid, 'x')}:{endpoint.port_no}"
 
 
 # --- plans -----------------------------------------------------------------------------------------------------------
+
+# Moved flows named for one reason before the rest is counted.
+_MOVED_SHOWN = 8
 
 
 def plans_view(plans: Iterable["collective_pb2.Plan"], *, limit: int | None = None) -> RenderableType:
@@ -172,7 +188,23 @@ def _plan_parts(plan: "collective_pb2.Plan", limit: int | None) -> list[Renderab
     hidden = len(plan.flows) - limit if limit is not None else 0
     if hidden > 0:
         parts.append(Text(f"… and {hidden} more flows: --all shows them", style="dim"))
+    parts += [Text(line) for line in moved_lines(plan.job_id, plan.flows)]
     return parts + [Text.assemble(("note: ", "bold yellow"), note) for note in plan.notes]
+
+
+def moved_lines(job_id: str, flows: Iterable["collective_pb2.PlannedFlow"]) -> list[str]:
+    """Which flows were moved and why, those with one reason together, the latest first."""
+    moved: dict[tuple[int, str], list[str]] = {}
+    for flow in flows:
+        if flow.moved_because:
+            before = f" (was {path_text(flow.path_before)})"
+            name = flow.flow_id.removeprefix(f"{job_id}/") + before
+            moved.setdefault((flow.moved_revision, flow.moved_because), []).append(name)
+    return [
+        f"moved at revision {revision}, {because}: {', '.join(names[:_MOVED_SHOWN])}"
+        + (f" and {len(names) - _MOVED_SHOWN} more" if len(names) > _MOVED_SHOWN else "")
+        for (revision, because), names in sorted(moved.items(), reverse=True)
+    ]
 
 
 def _certificate_line(certificate: "collective_pb2.Certificate") -> Text:
@@ -187,7 +219,7 @@ def certificate_text(certificate: "collective_pb2.Certificate") -> Text:
     text = Text.assemble(
         f"fullest link {time_text(certificate.max_load_s)}, lower bound {time_text(certificate.lower_bound_s)}, ",
         (f"gap {gap_text(certificate.gap)}", "green" if certificate.proven_optimal else "yellow"),
-        f", {verdict} ({certificate.method})",
+        f", {verdict} ({certificate.method}{f'; by {certificate.bound}' if certificate.bound else ''})",
     )
     if certificate.completion_bound_s:
         text.append(f"; no run can finish in less than {time_text(certificate.completion_bound_s)}")

@@ -11,7 +11,9 @@ from controller.core.events import PacketReceived
 from controller.fabric import arp, beacon
 from controller.fabric.discovery import Discovery
 from controller.fabric.hosts import UNKNOWN_MAC, HostTable
+from controller.fabric.lldp import MalformedLldp, Neighbour
 from controller.fabric.model import PortRef
+from controller.fabric.neighbours import Neighbours
 
 _UNSPECIFIED = "0.0.0.0"  # noqa: S104 - an address in a packet, nothing is bound
 _ASK_AGAIN_S = 1.0
@@ -27,6 +29,7 @@ class PacketHandler:
     discovery: Discovery
     hosts: HostTable
     counts: dict[str, int] = field(default_factory=dict)
+    neighbours: Neighbours = field(default_factory=Neighbours)
     _asked_s: dict[str, float] = field(default_factory=dict)
     # Unknown address -> those who asked for it and when.
     _waiting: dict[str, dict[PortRef, tuple[arp.Arp, float]]] = field(default_factory=dict)
@@ -52,11 +55,11 @@ class PacketHandler:
     def _count(self, name: str) -> None:
         self.counts[name] = self.counts.get(name, 0) + 1
 
-    def _once(self, key: str, message: str) -> list[Command]:
+    def _once(self, key: str, message: str, severity: Severity = Severity.WARNING) -> list[Command]:
         if key in self._reported:
             return []
         self._reported.add(key)
-        return [Report(Severity.WARNING, message)]
+        return [Report(severity, message)]
 
     def _lldp(self, data: bytes, at: PortRef, now_s: float) -> tuple[bool, list[Command]]:
         match beacon.decode(data, self.key):
@@ -70,12 +73,23 @@ class PacketHandler:
                     # From before its port last went down, or said a second time.
                     self._count("beacon_stale")
                 return False, []
-            case beacon.ForeignLldp(source_mac):
+            case Neighbour() as neighbour:
                 self._count("lldp_foreign")
-                return False, self._once(f"foreign {at} {source_mac}", f"LLDP of {source_mac}, not ours, at {at}")
-            case beacon.MalformedLldp(reason):
+                return False, self._foreign(neighbour, at, now_s)
+            case MalformedLldp(reason):
                 self._count("lldp_malformed")
                 return False, self._once(f"malformed {at}", f"malformed LLDP at {at}: {reason}")
+
+    def _foreign(self, neighbour: Neighbour, at: PortRef, now_s: float) -> list[Command]:
+        """A neighbour is shown and makes no link. One that claims to be a switch of ours lacks the key of this run."""
+        if at not in self.discovery.ports:
+            return []
+        self.neighbours.hear(neighbour, at, now_s)
+        if neighbour.chassis_id.startswith(beacon.CHASSIS_PREFIX):
+            self._count("beacon_without_key")
+            sentence = f"{neighbour.source_mac} at {at} claims to be switch {neighbour.chassis_id}, without the key"
+            return self.alarm(f"forged {at}", f"{sentence}: no link is made", now_s)
+        return self._once(f"foreign {at} {neighbour.kind}", f"at {at}: {neighbour}", Severity.INFO)
 
     def _arp(self, data: bytes, at: PortRef, now_s: float) -> tuple[bool, list[Command]]:
         message = arp.decode(data)

@@ -11,11 +11,15 @@ import struct
 from dataclasses import dataclass
 from functools import lru_cache
 
+from controller.fabric.lldp import ETHERTYPE_LLDP as ETHERTYPE_LLDP
+from controller.fabric.lldp import MalformedLldp as MalformedLldp
+from controller.fabric.lldp import Neighbour, Tlv, neighbour, read
+from controller.fabric.lldp import payload_offset as payload_offset
 from controller.fabric.model import PortRef
 
-ETHERTYPE_LLDP = 0x88CC
 NEAREST_BRIDGE = bytes.fromhex("0180c200000e")
-_VLAN_TAGS = (0x8100, 0x88A8)
+# Ryu's and other controllers' discovery begins its chassis ids likewise.
+CHASSIS_PREFIX = "dpid:"
 # A locally administered OUI: the specification reserves none for experiments.
 _OUI = b"\x02HD"
 _SUBTYPE_SEQUENCE = 1
@@ -35,18 +39,6 @@ class Beacon:
     sequence: int
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignLldp:
-    """A well-formed LLDP frame that is not ours: a host's NIC, another switch, or somebody who lacks the key."""
-
-    source_mac: str
-
-
-@dataclass(frozen=True, slots=True)
-class MalformedLldp:
-    reason: str
-
-
 def _tlv(kind: int, value: bytes) -> bytes:
     return struct.pack("!H", kind << 9 | len(value)) + value
 
@@ -59,7 +51,7 @@ def _hash(key: bytes, body: bytes) -> bytes:
 def _sender(sender: PortRef) -> bytes:
     """What all beacons of a port begin with."""
     return (
-        _tlv(_TLV_CHASSIS, bytes([_LOCALLY_ASSIGNED]) + f"dpid:{sender.dpid:016x}".encode())
+        _tlv(_TLV_CHASSIS, bytes([_LOCALLY_ASSIGNED]) + f"{CHASSIS_PREFIX}{sender.dpid:016x}".encode())
         + _tlv(_TLV_PORT, bytes([_LOCALLY_ASSIGNED]) + str(sender.port_no).encode())
         + _tlv(_TLV_TTL, struct.pack("!H", _TTL_S))
     )
@@ -74,42 +66,16 @@ def encode(beacon: Beacon, source_mac: str, key: bytes) -> bytes:
     return header + body + proof + _tlv(_TLV_END, b"")
 
 
-def payload_offset(frame: bytes) -> tuple[int, int] | None:
-    """(EtherType, offset of what follows it) behind any VLAN tags; None when the frame ends before that."""
-    offset = 12
-    while True:
-        if len(frame) < offset + 2:
-            return None
-        ethertype = int.from_bytes(frame[offset : offset + 2], "big")
-        if ethertype not in _VLAN_TAGS:
-            return ethertype, offset + 2
-        offset += 4
-
-
-def decode(frame: bytes, key: bytes) -> Beacon | ForeignLldp | MalformedLldp:
+def decode(frame: bytes, key: bytes) -> Beacon | Neighbour | MalformedLldp:
     """What an LLDP frame is to us. Any bytes are answered, none raise."""
-    located = payload_offset(frame)
-    if located is None or located[0] != ETHERTYPE_LLDP:
-        return MalformedLldp("not a whole LLDP frame")
-    start = offset = located[1]
-    tlvs: list[tuple[int, bytes, int]] = []
-    while True:
-        if offset + 2 > len(frame):
-            return MalformedLldp("no End TLV")
-        word = int.from_bytes(frame[offset : offset + 2], "big")
-        kind, length = word >> 9, word & 0x1FF
-        if offset + 2 + length > len(frame):
-            return MalformedLldp(f"TLV {kind} is longer than the frame")
-        if kind == _TLV_END:
-            break
-        tlvs.append((kind, frame[offset + 2 : offset + 2 + length], offset))
-        offset += 2 + length
-    if [kind for kind, _, _ in tlvs[:3]] != [_TLV_CHASSIS, _TLV_PORT, _TLV_TTL]:
-        return MalformedLldp("does not start with chassis, port and TTL")
-    return _verified(frame[start:offset], tlvs, start, key) or ForeignLldp(frame[6:12].hex(":"))
+    found = read(frame)
+    if isinstance(found, MalformedLldp):
+        return found
+    tlvs, start, end = found
+    return _verified(frame[start:end], tlvs, start, key) or neighbour(tlvs, frame)
 
 
-def _verified(body: bytes, tlvs: list[tuple[int, bytes, int]], start: int, key: bytes) -> Beacon | None:
+def _verified(body: bytes, tlvs: list[Tlv], start: int, key: bytes) -> Beacon | None:
     if len(tlvs) != 5:
         return None
     chassis, port, _, sequence, (kind, proof, at) = (*(value for _, value, _ in tlvs[:4]), tlvs[4])

@@ -158,12 +158,25 @@ class SeenSwitch:
 
 
 @dataclass(frozen=True, slots=True)
+class SeenNeighbour:
+    """Who speaks LLDP at one of our ports, `cable.b`, and is neither a switch of ours nor a host that was heard there.
+
+    `kind` is what it says it is: "NIC", "host", "switch" or "unknown"; `words` describe it to people.
+    """
+
+    cable: SeenCable
+    kind: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class SeenFabric:
     """`hosts` maps each host's name to its addresses; where it is plugged in is one of the cables."""
 
     switches: tuple[SeenSwitch, ...]
     hosts: Mapping[str, tuple[str, ...]]
     cables: tuple[SeenCable, ...]
+    neighbours: tuple[SeenNeighbour, ...] = ()
 
 
 def of_seen(seen: SeenFabric, name: str) -> CablingPlan:

@@ -4,6 +4,7 @@ It decides on spelling only: nodes by their names, aliases, short names; ports b
 follows for a cable is `cabling_verdict`'s.
 """
 
+from dataclasses import replace
 from functools import lru_cache
 
 from controller.fabric.cabling import CableEnd, CablingPlan, SeenCable, SeenEnd, SeenFabric
@@ -43,6 +44,18 @@ class NodeNames:
 
     def same_port(self, planned: CableEnd, seen: SeenEnd) -> bool:
         return planned.node == seen.node and _port(planned.port, seen, seen.node) is PortMatch.SAME
+
+
+def with_neighbours(plan: CablingPlan, seen: SeenFabric) -> SeenFabric:
+    """What is seen, with the neighbours as cables whose word counts: switches of others, and whoever bears a name that
+    the plan knows. A NIC knows addresses only, and a host's own name need not be the plan's: neither contradicts it."""
+    names = resolver({switch.name: () for switch in plan.switches} | dict.fromkeys(plan.hosts, ()))
+    counted = [
+        neighbour.cable
+        for neighbour in seen.neighbours
+        if neighbour.kind == "switch" or names.find(neighbour.cable.a.node).name is not None
+    ]
+    return replace(seen, cables=(*seen.cables, *counted)) if counted else seen
 
 
 def meets(a: CableEnd, b: CableEnd, seen: SeenCable) -> PortMatch:

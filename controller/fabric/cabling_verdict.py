@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from controller.fabric.cabling import Cable, CableEnd, CablingPlan, SeenCable, SeenEnd, SeenFabric
-from controller.fabric.cabling_match import NodeNames, meets
+from controller.fabric.cabling import Cable, CableEnd, CablingPlan, SeenCable, SeenEnd, SeenFabric, SeenNeighbour
+from controller.fabric.cabling_match import NodeNames, meets, with_neighbours
 from controller.fabric.port_names import PortMatch
 
 
@@ -92,7 +92,11 @@ class _Planned:
 
 class _Comparison:
     def __init__(self, plan: CablingPlan, seen: SeenFabric) -> None:
+        seen = with_neighbours(plan, seen)
         self._plan = plan
+        self._neighbours: dict[str, list[SeenNeighbour]] = defaultdict(list)
+        for neighbour in seen.neighbours:
+            self._neighbours[neighbour.cable.b.node].append(neighbour)
         self._names = NodeNames(plan, seen)
         self._planned = [_Planned(c, self._names.end(c.a), self._names.end(c.b)) for c in plan.cables]
         self._hosts = frozenset(self._names.seen_name(host) for host in plan.hosts) | seen.hosts.keys()
@@ -219,12 +223,17 @@ class _Comparison:
         away = [end.node for end in (planned.a, planned.b) if not self._names.is_seen(end.node)]
         if host is not None:
             why = f"{host} is not seen at all" if host in away else f"nothing of {host} there"
+            there = [n.words for end in (planned.a, planned.b) for n in self._neighbours_at(end)]
+            why += f", but {' and '.join(there)} is plugged in" if there else ""
             cure = "a host is seen once it sends: switch it on, then look at its cable"
             self._say(Kind.SILENT_HOST, planned.cable, (), _ends(planned), why, cure)
             return
         why = f"{' and '.join(away)} not connected to the controller" if away else "no link"
         cure = "connect the switch first" if away else "plug a cable in, or look whether both ports are lit"
         self._say(Kind.MISSING, planned.cable, (), _ends(planned), why, cure)
+
+    def _neighbours_at(self, end: CableEnd) -> list[SeenNeighbour]:
+        return [n for n in self._neighbours.get(end.node, ()) if end.port and self._names.same_port(end, n.cable.b)]
 
     # --- what nobody planned ----------------------------------------------------------------------------
 

@@ -20,6 +20,8 @@ class PlanIndex:
     rate_bps: Mapping[PortRef, int]
     links: tuple[tuple[PortRef, PortRef], ...]
     aliases: Mapping[str, str] = field(default_factory=dict)
+    # Of the switches whose pod the plan names.
+    pods: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, plan: FabricPlan | None) -> "PlanIndex":
@@ -33,7 +35,8 @@ class PlanIndex:
             rates |= dict.fromkeys(ends, link.rate_bps)
             links.append((ends[0], ends[1]))
         names, meant = {s.dpid: s.name for s in plan.switches}, {s.dpid: s.role for s in plan.switches}
-        return cls(names, meant, rates, tuple(links), dict(plan.aliases))
+        pods = {s.dpid: s.pod for s in plan.switches if s.pod}
+        return cls(names, meant, rates, tuple(links), dict(plan.aliases), pods)
 
     def name(self, dpid: int) -> str:
         return self.names.get(dpid) or f"s{dpid:x}"

@@ -5,7 +5,8 @@ from fabrics import leaf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.fabric.beacon import Beacon, ForeignLldp, MalformedLldp, decode, encode
+from controller.fabric.beacon import Beacon, MalformedLldp, decode, encode
+from controller.fabric.lldp import Neighbour
 from controller.fabric.model import PortRef
 
 KEY = b"k" * 32
@@ -24,7 +25,9 @@ def test_a_vlan_tag_on_the_way_does_not_hide_a_beacon() -> None:
 
 
 def test_another_key_makes_it_foreign() -> None:
-    assert decode(FRAME, b"x" * 32) == ForeignLldp("02:00:00:00:00:01")
+    heard = decode(FRAME, b"x" * 32)
+    assert isinstance(heard, Neighbour)
+    assert heard.source_mac == "02:00:00:00:00:01"
 
 
 @pytest.mark.parametrize("index", range(14, len(FRAME) - 2))
@@ -38,11 +41,13 @@ def test_an_unsigned_frame_of_the_usual_controllers_is_foreign() -> None:
     # chassis "dpid:0000000000000101", port 2, TTL 120: what other controllers believe.
     body = bytes.fromhex("0216") + b"\x07dpid:0000000000000101" + bytes.fromhex("04050200000002060200780000")
     frame = bytes.fromhex("0180c200000e02000000000988cc") + body
-    assert decode(frame, KEY) == ForeignLldp("02:00:00:00:00:09")
+    heard = decode(frame, KEY)
+    assert isinstance(heard, Neighbour)
+    assert (heard.source_mac, heard.chassis_id) == ("02:00:00:00:00:09", "dpid:0000000000000101")
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_answered(noise: bytes) -> None:
-    assert isinstance(decode(noise, KEY), MalformedLldp | ForeignLldp)
-    assert isinstance(decode(FRAME[:14] + noise, KEY), MalformedLldp | ForeignLldp)
+    assert isinstance(decode(noise, KEY), MalformedLldp | Neighbour)
+    assert isinstance(decode(FRAME[:14] + noise, KEY), MalformedLldp | Neighbour)
     assert isinstance(decode(FRAME[: len(noise) % len(FRAME)], KEY), MalformedLldp)

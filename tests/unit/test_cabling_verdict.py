@@ -10,6 +10,7 @@ from controller.fabric.cabling import (
     SeenCable,
     SeenEnd,
     SeenFabric,
+    SeenNeighbour,
     SeenSwitch,
     of_fabric_plan,
 )
@@ -188,3 +189,54 @@ def test_rails_are_cables_of_one_host_to_several_leaves() -> None:
     assert kinds(verdict(plan, seen_of(both[0], hosts=("gpu1",)))) == [Kind.SILENT_HOST.value]
     at_one = SeenCable(SeenEnd("gpu1"), SeenEnd("rail0", 2, ""))
     assert kinds(verdict(plan, seen_of(both[0], at_one, hosts=("gpu1",)))) == ["miswired"]
+
+
+# --- neighbours that are none of ours ---------------------------------------------------------------------------------
+
+
+def neighbour(name: str, port: str, at: str, kind: str = "switch") -> SeenNeighbour:
+    node, _, number = at.partition(":")
+    cable = SeenCable(SeenEnd(name, None, port), SeenEnd(node, int(number), f"{node}-eth{number}"))
+    return SeenNeighbour(cable, kind, f"{kind} {name}")
+
+
+STORAGE = replace(
+    PLAN,
+    switches=(*PLAN.switches, CabledSwitch("storage-sw.example.net")),
+    cables=(*PLAN.cables, Cable(CableEnd("leaf1", "9"), CableEnd("storage-sw.example.net", "Ethernet1/32"))),
+)
+
+
+def test_a_plan_may_name_a_switch_that_is_not_ours() -> None:
+    """It is known by its LLDP alone, under a short name and an abbreviated port (B6, B7)."""
+    there = replace(SEEN, neighbours=(neighbour("storage-sw", "Eth1/32", "leaf1:9"),))
+    assert verdict(STORAGE, there).holds
+    assert len(verdict(STORAGE, there).right) == 9
+    elsewhere = replace(SEEN, neighbours=(neighbour("storage-sw", "Eth1/31", "leaf1:9"),))
+    (finding,) = verdict(STORAGE, elsewhere).findings
+    assert finding.kind is Kind.MISWIRED
+    assert "leaf1:9 to storage-sw:Eth1/31" in finding.found
+    assert kinds(verdict(STORAGE, SEEN)) == ["missing"]
+
+
+def test_a_foreign_switch_that_nobody_planned_is_reported() -> None:
+    found = verdict(PLAN, replace(SEEN, neighbours=(neighbour("storage-sw", "Ethernet32", "leaf1:9"),)))
+    assert kinds(found) == ["unplanned"]
+
+
+def test_a_nic_in_a_silent_hosts_port_is_no_fault_and_is_named() -> None:
+    silent = PLAN.to_hosts()[0][0]
+    index = next(i for i, c in enumerate(SEEN.cables) if c.a.node == silent)
+    at = SEEN.cables[index].b
+    hosts = {name: addresses for name, addresses in SEEN.hosts.items() if name != silent}
+    nic = neighbour("50:6b:4b:f6:1e:b3", "ConnectX-4 Lx", f"{at.node}:{at.number}", "NIC")
+    found = verdict(PLAN, replace(with_cables({index: None}), hosts=hosts, neighbours=(nic,)))
+    assert found.holds
+    (finding,) = found.findings
+    assert finding.kind is Kind.SILENT_HOST
+    assert finding.found == f"{silent} is not seen at all, but NIC 50:6b:4b:f6:1e:b3 is plugged in"
+
+
+def test_a_hosts_own_name_counts_only_where_the_plan_knows_it() -> None:
+    unknown = neighbour("localhost", "eth0", "leaf1:9", "host")
+    assert verdict(PLAN, replace(SEEN, neighbours=(unknown,))).holds

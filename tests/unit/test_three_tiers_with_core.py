@@ -139,3 +139,10 @@ def test_new_tiers_do_not_outlive_a_restart_badly() -> None:
     network.restart_controller(Core(CoreSettings(beacon_key=KEY, plan=THREE_TIERS)), down_s=1.0)
     network.run_until_quiet(60)
     assert {name: switch.tables() for name, switch in network.wiring.switches.items()} == before
+
+
+@pytest.mark.parametrize("with_plan", [True, False])
+def test_pods_are_shown_by_the_plans_names_or_by_number(with_plan: bool) -> None:
+    core, network = started(THREE_TIERS) if with_plan else without_a_plan(THREE_TIERS)
+    shown = {s.dpid: (s.role, s.pod) for s in views.topology(core, network.now_s).switches}
+    assert shown == {s.dpid: (s.role.value, s.pod) for s in THREE_TIERS.switches}

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from controller.core.machine import Core
 from controller.core.views.common import EndpointView, endpoint
 from controller.core.views.link_condition import link_condition, port_alarms, unused_links
+from controller.core.views.neighbours import NeighbourView, neighbours
 from controller.fabric.discovery import Cable
-from controller.fabric.model import PortRef
+from controller.fabric.model import PortRef, Role
+from controller.fabric.tiers import pods
 
 # Open vSwitch says this of every virtual port; where a real port says it, not knowing does no harm.
 _VIRTUAL_PORT_BPS = 10_000_000_000
@@ -25,6 +27,7 @@ class SwitchView:
     foreign_rules: int
     peer_address: str
     software: str
+    pod: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +67,14 @@ class TopologyView:
     alarms: tuple[str, ...]
     revision: int
     in_sync: bool
+    neighbours: tuple[NeighbourView, ...] = ()
 
 
 def topology(core: Core, now_s: float) -> TopologyView:
     """Everything that is connected or was, with measured rates."""
     view = core.state.view
-    switches = tuple(_switch(core, dpid) for dpid in sorted(view.switches))
+    pod_of = {} if not any(s.role == Role.CORE for s in view.switches.values()) else pods(view)
+    switches = tuple(_switch(core, dpid, pod_of.get(dpid)) for dpid in sorted(view.switches))
     flows = Counter(hop for path in core.state.paths.values() for hop in path)
     links = [
         LinkView(
@@ -94,7 +99,7 @@ def topology(core: Core, now_s: float) -> TopologyView:
     in_sync = bool(switches) and all(s.in_sync for s in switches)
     passing = [sentence for sentence, until_s in core.packets.passing_alarms.values() if until_s > now_s]
     alarms = (*core.state.alarms.values(), *passing, *core.state.view_problems, *port_alarms(core, now_s))
-    return TopologyView(switches, tuple(links), hosts, alarms, core.revision, in_sync)
+    return TopologyView(switches, tuple(links), hosts, alarms, core.revision, in_sync, neighbours(core, now_s))
 
 
 def _speed_bps(core: Core, ref: PortRef) -> int:
@@ -110,7 +115,7 @@ def _unusable(core: Core, cable: Cable, now_s: float) -> LinkView:
     return LinkView(endpoint(core, a), endpoint(core, b), *condition, core.plan.rate_bps.get(a, 0), None, None, 0, 0)
 
 
-def _switch(core: Core, dpid: int) -> SwitchView:
+def _switch(core: Core, dpid: int, pod: int | None) -> SwitchView:
     switch, known = core.state.switches[dpid], core.state.view.switches[dpid]
     actual = switch.actual
     foreign = len(actual.foreign_rules()) if actual else 0
@@ -118,6 +123,7 @@ def _switch(core: Core, dpid: int) -> SwitchView:
         dpid=dpid,
         name=known.name,
         role=known.role.value,
+        pod=core.plan.pods.get(dpid) or (f"pod{pod}" if pod else ""),
         connected=switch.session_id is not None,
         in_sync=switch.ready and not switch.unsettled and not switch.in_flight,
         rules=len(actual.rules) - foreign if actual else 0,
