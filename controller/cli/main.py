@@ -23,6 +23,7 @@ from controller.cli.fuzz import fuzz
 from controller.cli.options import ControllerOption
 from controller.cli.plans import plan, withdraw
 from controller.cli.run import run
+from controller.cli.simulate import simulate
 from controller.cli.topology import topology
 from controller.cli.version import version
 from controller.formats.problems import FileFormatError
@@ -57,6 +58,7 @@ app.command(rich_help_panel=JOBS)(plan)
 app.command(rich_help_panel=JOBS)(withdraw)
 app.add_typer(explain_app, name="explain", rich_help_panel=JOBS)
 app.command(rich_help_panel=SIMULATION)(fuzz)
+app.command(rich_help_panel=SIMULATION)(simulate)
 app.command(rich_help_panel=LAB, context_settings=lab.PASS_THROUGH)(lab.fabric)
 app.command(rich_help_panel=LAB, context_settings=lab.PASS_THROUGH)(lab.demo)
 

@@ -109,6 +109,10 @@ class FlowFabric:
     def switch_name(self, dpid: int) -> str:
         return self.view.switches[dpid].name
 
+    def pod_of(self, host: int) -> int:
+        """A number for the pod of a host's leaf; 0 for all in two tiers."""
+        return int(self._pod[self._leaf_row[host]])
+
     def host_links(self, host: int) -> tuple[int, int]:
         return self._tx + host, self._rx + host
 

@@ -87,28 +87,34 @@ class _Rows:
 
 
 def collective_transfers(
-    fabric: FlowFabric, collectives: Iterable[Collective], name: str, pace: Pace = Pace.RANK
+    fabric: FlowFabric,
+    collectives: Iterable[Collective],
+    name: str,
+    pace: Pace = Pace.RANK,
+    server: Mapping[int, int] | None = None,
 ) -> Transfers:
     """Several collectives that run at the same time, such as one in each group of a parallel job.
 
-    Ranks are host names of the fabric (KeyError for others). At `AT_ONCE` every connection is one transfer.
+    Ranks are host names of the fabric (KeyError for others). `server[host]` numbers the server of each host's
+    interface; without it, a collective's `ranks_per_host` says which ranks share one. At `AT_ONCE` every connection is
+    one transfer.
     """
     rows = _Rows()
-    server: dict[int, int] = {}
+    of: dict[int, int] = dict(server or {})
     for collective in collectives:
         hosts = [fabric.host_number[rank] for rank in collective.ranks]
-        together = max(collective.ranks_per_host, 1)
-        for rank, host in enumerate(hosts):
-            server.setdefault(host, server.get(hosts[rank - rank % together], host))
+        if server is None:
+            together = max(collective.ranks_per_host, 1)
+            of.update((host, hosts[rank - rank % together]) for rank, host in enumerate(hosts))
         for edge in edges(collective):
             source, target = hosts[edge.src_rank], hosts[edge.dst_rank]
-            if source == target or edge.src_rank // together == edge.dst_rank // together or not edge.size_bytes:
+            if of.get(source, source) == of.get(target, target) or not edge.size_bytes:
                 continue
             if pace == Pace.AT_ONCE:
                 rows.add(source, target, 0, 1, edge.size_bytes)
             else:
                 rows.add(source, target, edge.first_step, edge.steps, edge.step_bytes)
-    return rows.transfers(name, server, pace)
+    return rows.transfers(name, of, pace)
 
 
 def pattern_transfers(ends: Sequence[Ends], size_bytes: int, name: str) -> Transfers:
