@@ -60,7 +60,14 @@ class QueueConfigurator:
         self._homes: dict[int, str] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._troubled: set[int] = set()
+        # Switches of which was said that they would forget their rules.
+        self._standalone: set[int] = set()
         self._log = structlog.get_logger("ovsdb")
+
+    @property
+    def busy(self) -> bool:
+        """Some switch's queues are not set yet."""
+        return bool(self._tasks)
 
     def perform(self, command: ConfigureQueues) -> Iterable[Event]:
         """Performer of ConfigureQueues: starts or restarts the work for that switch and returns at once."""
@@ -104,12 +111,24 @@ class QueueConfigurator:
         if trouble and dpid not in self._troubled:
             self._troubled.add(dpid)
             log.warning("queues are not set", reason=trouble)
+        if isinstance(result, Outcome):
+            self._say_standalone(dpid, result.standalone)
         if isinstance(result, str) or result.missing:
             return False
         if not result.foreign:
             self._troubled.discard(dpid)
         log.info("queues are set", ports_changed=len(result.changed))
         return True
+
+    def _say_standalone(self, dpid: int, bridge: str) -> None:
+        """Nothing is changed: whether a switch floods when it is left alone is its owner's decision."""
+        if bridge and dpid not in self._standalone:
+            self._log.warning(
+                "a switch would forget its rules and flood, loops included, soon after it lost its controller",
+                switch=f"{dpid:x}",
+                cure=f"ovs-vsctl set-fail-mode {bridge} secure",
+            )
+        (self._standalone.add if bridge else self._standalone.discard)(dpid)
 
     async def _configure(self, command: ConfigureQueues) -> Outcome | str:
         """The outcome, or why there is none."""

@@ -28,6 +28,7 @@ SCHEMA: dict[str, Any] = {
             "columns": {
                 "name": {"type": "string", "mutable": False},
                 "datapath_id": {"type": {"key": "string", "min": 0, "max": 1}, "ephemeral": True},
+                "fail_mode": {"type": {"key": "string", "min": 0, "max": 1}},
                 "ports": {"type": {"key": {"type": "uuid", "refTable": "Port"}, "min": 0, "max": "unlimited"}},
             }
         },
@@ -80,6 +81,8 @@ class Outcome:
     changed: tuple[int, ...]
     missing: tuple[int, ...]
     foreign: tuple[int, ...]
+    # The bridge, if it forgets its rules and floods when it has no controller (fail_mode standalone, the default).
+    standalone: str = ""
 
 
 def reconcile(tables: Mapping[str, Any], transaction: Any, dpid: int, wanted: Iterable[PortQueues]) -> Outcome | None:
@@ -104,6 +107,7 @@ class _Bridge:
             number: port for port in bridge.ports for interface in port.interfaces for number in interface.ofport
         }
         self._kept: set[Any] = set()
+        self._standalone: str = bridge.name if bridge.fail_mode != ["secure"] else ""
 
     def reconcile(self, wanted: Iterable[PortQueues]) -> Outcome:
         changed, missing, foreign = [], [], []
@@ -119,7 +123,7 @@ class _Bridge:
         kept_tags = {f"{self._prefix}{number}" for number in missing}
         changed += self._release_ports(kept_tags)
         self._delete_unused(kept_tags)
-        return Outcome(tuple(sorted(changed)), tuple(missing), tuple(foreign))
+        return Outcome(tuple(sorted(changed)), tuple(missing), tuple(foreign), self._standalone)
 
     def _port(self, port: Any, wanted: PortQueues) -> bool:
         """Whether anything had to be written."""

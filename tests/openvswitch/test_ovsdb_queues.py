@@ -5,10 +5,12 @@ import json
 import re
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from controller.core.commands import ConfigureQueues
 from controller.qos.queues import PortQueues, Queue
@@ -191,6 +193,29 @@ def test_port_that_is_missing_is_said_and_the_others_are_set(ovs: PrivateOvs, en
 @in_namespace
 def test_switch_of_another_database_is_none_of_this_one(endpoint: Endpoint) -> None:
     assert endpoint.configure(0xDEAD, PORTS) is None
+
+
+@in_namespace
+def test_a_switch_that_would_flood_without_its_controller_is_said_once(ovs: PrivateOvs) -> None:
+    """Open vSwitch's own default; nothing on the switch is changed."""
+    ovs.vsctl("del-fail-mode", "leaf1")
+
+    async def scenario() -> list[MutableMapping[str, Any]]:
+        configurator = QueueConfigurator(lambda: [ovs.database])
+        with capture_logs() as logs:
+            for _ in range(2):
+                configurator.perform(ConfigureQueues(DPID, PORTS))
+                async with asyncio.timeout(60):
+                    while configurator.busy:
+                        await asyncio.sleep(0.05)
+        await configurator.stop()
+        return logs
+
+    said = [entry for entry in asyncio.run(scenario()) if "flood" in str(entry["event"])]
+    assert [(entry["log_level"], entry["switch"], entry["cure"]) for entry in said] == [
+        ("warning", f"{DPID:x}", "ovs-vsctl set-fail-mode leaf1 secure")
+    ]
+    assert ovs.vsctl("get-fail-mode", "leaf1").strip() == ""
 
 
 @in_namespace
