@@ -15,6 +15,9 @@ from lab_fabric import FabricLab
 
 # The command may follow on a line of its own, and a change in a bundle stands in its envelope.
 _CHANGE = re.compile(r"OFPT_(FLOW_MOD|GROUP_MOD|METER_MOD) \([^)]*\) \(xid=\w+\):\s+(\w+)([^\n]*)")
+# The packet itself is written on the line below.
+_PACKET_IN = re.compile(r"OFPT_PACKET_IN [^\n]*\n(\S+)")
+_DISCOVERY = ("dl_type=0x88cc", "arp,")
 _ERROR = re.compile(r"sent \(Success\): OFPT_ERROR [^\n]*")
 # A strict delete names one rule, a plain one whatever it covers.
 _STRICT_DELETE = "DEL_STRICT"
@@ -31,6 +34,8 @@ class Changes:
     commands: dict[str, int]
     wholesale: tuple[str, ...]
     errors: tuple[str, ...] = ()
+    # Packets that went to the controller, but for beacons and ARP.
+    punted: tuple[str, ...] = ()
     # The first few messages, for whoever wonders about them.
     first: tuple[str, ...] = ()
 
@@ -65,7 +70,8 @@ class MessageRecord:
                 first.append(said)
             if _is_wholesale(message, command, rest):
                 wholesale.append(said)
-        return Changes(dict(commands), tuple(wholesale), tuple(_ERROR.findall(text)), tuple(first))
+        punted = tuple(p for p in _PACKET_IN.findall(text) if not any(word in p for word in _DISCOVERY))
+        return Changes(dict(commands), tuple(wholesale), tuple(_ERROR.findall(text)), punted, tuple(first))
 
 
 def _is_wholesale(message: str, command: str, rest: str) -> bool:
