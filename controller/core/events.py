@@ -152,6 +152,14 @@ class ComparisonWanted:
 
 
 @dataclass(frozen=True, slots=True)
+class MtusRead:
+    """The MTUs of a switch's ports by port number, as its database says; ports that have none are left out."""
+
+    dpid: int
+    mtu_bytes: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """A deadline the core asked for has come."""
 
@@ -168,6 +176,7 @@ Event = (
     | CollectiveAnnounced
     | CollectiveWithdrawn
     | ComparisonWanted
+    | MtusRead
     | Restored
     | Remembered
     | Tick

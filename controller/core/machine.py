@@ -17,6 +17,7 @@ from controller.core.events import (
     CollectiveWithdrawn,
     ComparisonWanted,
     Event,
+    MtusRead,
     PacketReceived,
     PortChanged,
     PortStatisticsRead,
@@ -80,6 +81,8 @@ class Core:
             foreign=settings.foreign,
         )
         self.rates = RateTracker()
+        # As read of the ports; whether they are large enough is `views.port_sizes`'s to say.
+        self.mtu_bytes: dict[PortRef, int] = {}
         self.answers = Answers()
         self.memory = Memory()
         self.comparisons = Comparisons(self.state)
@@ -158,10 +161,20 @@ class Core:
                 return self._request(requests.withdraw(self.state, event), now_s)
             case ComparisonWanted():
                 return self.comparisons.ask(event, now_s)
+            case MtusRead():
+                return self._mtus_read(event)
             case Restored():
                 return self._restored(event, now_s)
             case Remembered():
                 return self._remembered(event, now_s)
+
+    def _mtus_read(self, event: MtusRead) -> list[Command]:
+        known = {ref: mtu for ref, mtu in self.mtu_bytes.items() if ref.dpid != event.dpid}
+        known |= {PortRef(event.dpid, port_no): mtu for port_no, mtu in event.mtu_bytes.items()}
+        if known != self.mtu_bytes:
+            self.mtu_bytes = known
+            self.state.revision += 1
+        return []
 
     def _restored(self, event: Restored, now_s: float) -> list[Command]:
         self.memory.restore(event.facts)

@@ -50,3 +50,5 @@ class FabricPlan:
     hosts: tuple[PlannedHost, ...]
     # (another spelling, the host's name), sorted.
     aliases: tuple[tuple[str, str], ...] = ()
+    # Path MTU of RoCE queue pairs in bytes; None where the file does not say.
+    roce_mtu_bytes: int | None = None

@@ -73,7 +73,7 @@ def load_text(text: str, filename: str = "<text>") -> FabricPlan:
     problems += [FileProblem(filename, _line(document, f), f.what, f.cure) for f in found]
     if problems:
         raise TopologyFileError(problems)
-    return _plan(str(document.value["name"]), filled, _aliases(document.value))
+    return _plan(_heading(document.value), filled)
 
 
 def _line(document: Document, finding: Finding) -> int:
@@ -91,12 +91,14 @@ def _examine(document: Document, value: dict[str, Any]) -> tuple[list[Finding], 
         names = Names({s.name: s.location for s in filled.switches}, {h.name: h.location for h in filled.hosts})
     found += findings(filled, names, lambda location: f"line {document.key_line(*location)}")
     if ("aliases",) not in faulty:
-        found += alias_findings(_aliases(value), names)
+        found += alias_findings(_heading({"name": "x", "aliases": value.get("aliases", {})}).aliases, names)
     return found, filled
 
 
-def _aliases(value: dict[str, Any]) -> dict[str, str]:
-    return TopologyFile.model_validate({"name": "x", "aliases": value.get("aliases", {})}).aliases
+def _heading(value: Mapping[str, Any]) -> TopologyFile:
+    """The file without its switches, cables and hosts, which are in `Filled`."""
+    kept = {key: value[key] for key in ("name", "roce_mtu", "aliases") if key in value}
+    return TopologyFile.model_validate(kept)
 
 
 def _faults_of_form(value: dict[str, Any]) -> tuple[list[Finding], set[Location]]:
@@ -166,16 +168,17 @@ def _names(value: dict[str, Any], key: str) -> dict[str, Location]:
     return {name: (key, index) for name, index in named if isinstance(name, str)}
 
 
-def _plan(name: str, filled: Filled, aliases: Mapping[str, str]) -> FabricPlan:
+def _plan(heading: TopologyFile, filled: Filled) -> FabricPlan:
     return FabricPlan(
-        name,
+        heading.name,
         tuple(PlannedSwitch(switch.name, switch.dpid, switch.role, switch.pod) for switch in filled.switches),
         tuple(PlannedLink(k.a, k.a_port, k.b, k.b_port, k.rate_bps or 0) for k in filled.links),
         tuple(
             PlannedHost(h.name, h.switch, h.port, h.mac, format_ipv4(h.address), h.prefix_length, h.rate_bps or 0)
             for h in filled.hosts
         ),
-        tuple(sorted(aliases.items())),
+        tuple(sorted(heading.aliases.items())),
+        heading.roce_mtu,
     )
 
 
@@ -190,6 +193,8 @@ def explicit_yaml(plan: FabricPlan) -> str:
 def _explicit_lines(plan: FabricPlan) -> Iterator[str]:
     yield SCHEMA_COMMENT
     yield f"name: {_word(plan.name)}"
+    if plan.roce_mtu_bytes is not None:
+        yield f"roce_mtu: {plan.roce_mtu_bytes}"
     yield "switches:"
     for switch in plan.switches:
         pod = f", pod: {_word(switch.pod)}" if switch.pod else ""

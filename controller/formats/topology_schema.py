@@ -218,6 +218,11 @@ class TopologyFile(_Entry):
         examples=["leafspine-4x4"],
     )
     rate: Rate | None = Field(default=None, description=f"{_RATE}, of every cable without its own", examples=["8M"])
+    roce_mtu: Literal[256, 512, 1024, 2048, 4096] | None = Field(
+        default=None,
+        description="the path MTU of RoCE queue pairs, one of 256, 512, 1024, 2048, 4096 bytes",
+        examples=[4096],
+    )
     leaf_spine: LeafSpine | None = Field(
         default=None,
         description="a regular fabric, by its dimensions",

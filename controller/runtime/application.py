@@ -62,7 +62,7 @@ class Application:
         self.southbound = Southbound(
             f"{socket.gethostname()}/{os.getpid()}", self._submit, self.reports, self.northbound.agents_linked
         )
-        self.queues = QueueConfigurator(_endpoints(settings))
+        self.queues = QueueConfigurator(_endpoints(settings), tell=self.engine.submit)
         self.performers: dict[type[Any], Performer] = {
             commands.SendPacket: self.southbound.perform,
             commands.SendBatch: self.southbound.perform,

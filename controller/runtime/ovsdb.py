@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import structlog
 
 from controller.core.commands import ConfigureQueues
-from controller.core.events import Event
+from controller.core.events import Event, MtusRead
 from controller.qos.queues import PortQueues
 from controller.runtime.ovsdb_endpoint import Endpoint, EndpointError
 from controller.runtime.ovsdb_reconcile import Outcome
@@ -53,8 +53,15 @@ class _Worker:
 class QueueConfigurator:
     """`endpoints` says where to look and is asked anew at each try, because databases come and go with labs."""
 
-    def __init__(self, endpoints: Callable[[], Sequence[str]], first_retry_s: float = _FIRST_RETRY_S) -> None:
+    def __init__(
+        self,
+        endpoints: Callable[[], Sequence[str]],
+        first_retry_s: float = _FIRST_RETRY_S,
+        tell: Callable[[Event], None] = lambda _: None,
+    ) -> None:
+        """`tell` hears what is found out besides: MtusRead."""
         self._endpoints = endpoints
+        self._tell = tell
         self._first_retry_s = first_retry_s
         self._workers: dict[str, _Worker] = {}
         self._homes: dict[int, str] = {}
@@ -113,6 +120,8 @@ class QueueConfigurator:
             log.warning("queues are not set", reason=trouble)
         if isinstance(result, Outcome):
             self._say_standalone(dpid, result.standalone)
+        if isinstance(result, Outcome):
+            self._tell(MtusRead(dpid, result.mtu_bytes))
         if isinstance(result, str) or result.missing:
             return False
         if not result.foreign:

@@ -11,7 +11,7 @@ ovs-vswitchd.conf.db(5). What it decides:
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from controller.qos.queues import PortQueues, Queue
@@ -45,6 +45,7 @@ SCHEMA: dict[str, Any] = {
             "columns": {
                 "name": {"type": "string", "mutable": False},
                 "ofport": {"type": {"key": "integer", "min": 0, "max": 1}},
+                "mtu": {"type": {"key": "integer", "min": 0, "max": 1}},
             }
         },
         "QoS": {
@@ -81,6 +82,8 @@ class Outcome:
     changed: tuple[int, ...]
     missing: tuple[int, ...]
     foreign: tuple[int, ...]
+    # Port number -> MTU in bytes, of all ports that have one.
+    mtu_bytes: Mapping[int, int] = field(default_factory=dict, kw_only=True)
     # The bridge, if it forgets its rules and floods when it has no controller (fail_mode standalone, the default).
     standalone: str = ""
 
@@ -106,6 +109,13 @@ class _Bridge:
         self._ports: dict[int, Any] = {
             number: port for port in bridge.ports for interface in port.interfaces for number in interface.ofport
         }
+        self._mtu_bytes: dict[int, int] = {
+            number: interface.mtu[0]
+            for port in bridge.ports
+            for interface in port.interfaces
+            for number in interface.ofport
+            if interface.mtu
+        }
         self._kept: set[Any] = set()
         self._standalone: str = bridge.name if bridge.fail_mode != ["secure"] else ""
 
@@ -123,7 +133,9 @@ class _Bridge:
         kept_tags = {f"{self._prefix}{number}" for number in missing}
         changed += self._release_ports(kept_tags)
         self._delete_unused(kept_tags)
-        return Outcome(tuple(sorted(changed)), tuple(missing), tuple(foreign), self._standalone)
+        return Outcome(
+            tuple(sorted(changed)), tuple(missing), tuple(foreign), self._standalone, mtu_bytes=self._mtu_bytes
+        )
 
     def _port(self, port: Any, wanted: PortQueues) -> bool:
         """Whether anything had to be written."""

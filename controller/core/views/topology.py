@@ -7,6 +7,7 @@ from controller.core.machine import Core
 from controller.core.views.common import EndpointView, endpoint
 from controller.core.views.link_condition import link_condition, port_alarms, unused_links
 from controller.core.views.neighbours import NeighbourView, neighbours
+from controller.core.views.port_sizes import mtu_alarms
 from controller.fabric.discovery import Cable
 from controller.fabric.model import PortRef, Role
 from controller.fabric.tiers import pods
@@ -98,7 +99,8 @@ def topology(core: Core, now_s: float) -> TopologyView:
     )
     in_sync = bool(switches) and all(s.in_sync for s in switches)
     passing = [sentence for sentence, until_s in core.packets.passing_alarms.values() if until_s > now_s]
-    alarms = (*core.state.alarms.values(), *passing, *core.state.view_problems, *port_alarms(core, now_s))
+    of_ports = (*port_alarms(core, now_s), *mtu_alarms(core))
+    alarms = (*core.state.alarms.values(), *passing, *core.state.view_problems, *of_ports)
     return TopologyView(switches, tuple(links), hosts, alarms, core.revision, in_sync, neighbours(core, now_s))
 
 
