@@ -97,6 +97,8 @@ def test_rows_and_kernel_classes_are_as_wanted(ovs: PrivateOvs, endpoint: Endpoi
     eventually(lambda: tc_classes("leaf1-eth1").get("1:2") == ("70Mbit", "100Mbit"))
     assert tc_classes("leaf1-eth1")["1:1"] == ("30Mbit", "100Mbit")
     eventually(lambda: tc_classes("leaf1-eth2").get("1:2") == ("11Mbit", "20Mbit"))
+    # Where something else holds the port's tc tree, OVSDB goes on showing queues that the switch does not have.
+    eventually(lambda: re.findall(r"queue (\d+):", ovs.ofctl("queue-stats", "leaf1", "1")) == ["0", "1"])
 
 
 @in_namespace
