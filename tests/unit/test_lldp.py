@@ -1,5 +1,6 @@
 """LLDP of others: read, told apart, and never believed to be a link (B1, B2, B6, B8, B12)."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,9 @@ from controller.fabric.model import PortRef
 from controller.fabric.neighbours import Neighbours
 from controller.simulation.network import ModelNetwork
 
-SHARED = Path("/work/shared/inputs/lldp")
+# The shared inputs lie beside the repository or where HEDDLE_INPUTS says.
+_INPUTS = Path(os.environ.get("HEDDLE_INPUTS") or Path(__file__).parents[2].parent / "shared" / "inputs")
+SHARED = _INPUTS / "lldp"
 
 
 def heard(frame: bytes) -> Neighbour:
