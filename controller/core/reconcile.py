@@ -85,6 +85,11 @@ class Reconciler:
                 result.append(ReadTables(switch.dpid, switch.session_id, switch.reading[0]))
         return result
 
+    @staticmethod
+    def _read_anew(switch: SwitchState, now_s: float) -> None:
+        """A read that is under way was asked for before the batch whose fate is unknown, and tells nothing of it."""
+        switch.reading, switch.read_due_s = None, now_s
+
     def _read_later(self, switch: SwitchState, now_s: float) -> None:
         switch.read_backoff_s = min(_LONGEST_BACKOFF_S, max(_READ_AGAIN_S, 2 * switch.read_backoff_s))
         switch.read_due_s = now_s + switch.read_backoff_s
@@ -197,7 +202,7 @@ class Reconciler:
         switch.in_flight = None
         if event.status == BatchStatus.LOST or switch.actual is None:
             switch.actual = None
-            switch.read_due_s = now_s
+            self._read_anew(switch, now_s)
             return []
         switch.rolled_back = event.status == BatchStatus.ROLLED_BACK
         if switch.rolled_back:
@@ -245,7 +250,7 @@ class Reconciler:
         for switch in self.state.switches.values():
             if switch.in_flight and now_s >= switch.in_flight.deadline_s:
                 switch.in_flight, switch.actual, switch.suspect = None, None, True
-                switch.read_due_s = now_s
+                self._read_anew(switch, now_s)
                 late = f"{switch.dpid:x} did not answer a batch in time: new flows go round it until it does"
                 result.append(Report(Severity.WARNING, late))
         return result

@@ -100,11 +100,13 @@ def _differences(desired: SwitchTables, held: SwitchTables, *, meters: bool = Tr
         yield from (f"{text} {entry}" for entry in sorted(map(str, entries))[:_NAMED])
 
 
-def foreign(network: ModelNetwork, added: Mapping[str, SwitchTables]) -> Iterator[str]:
-    """Nothing that others laid has been touched."""
+def foreign(network: ModelNetwork, added: Mapping[str, SwitchTables], *, removed: bool) -> Iterator[str]:
+    """Nothing that others laid has been touched; but their rules have gone where that is the policy."""
     for name, theirs in added.items():
         held = network.switch(name).tables()
-        for kind in ("rules", "groups", "meters"):
+        if removed:
+            yield from (f"{name} still has foreign {rule}" for rule in theirs.rules & held.rules)
+        for kind in ("groups", "meters") if removed else ("rules", "groups", "meters"):
             yield from (f"{name} lost foreign {entry}" for entry in getattr(theirs, kind) - getattr(held, kind))
 
 

@@ -34,6 +34,8 @@ class FuzzFabric:
     spare_rules: int | None = None
     spare_groups: int | None = None
     calm: bool = False
+    # Rules that others lay are removed by policy.
+    removes_foreign: bool = False
 
     @property
     def limited(self) -> bool:
@@ -99,6 +101,7 @@ def random_fabric(random: Random) -> FuzzFabric:
         spare_rules=random.randrange(12) if limited and random.random() < 0.7 else None,
         spare_groups=random.randrange(6) if limited and random.random() < 0.6 else None,
         calm=random.random() < 0.25,
+        removes_foreign=random.random() < 0.3,
     )
 
 

@@ -6,7 +6,6 @@ What the steps are is decided in `fuzz_steps`, what must hold in `fuzz_checks`.
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from controller.core.commands import Accepted, Refused
 from controller.core.commands import Failure as Refusal
@@ -14,12 +13,12 @@ from controller.core.events import CollectiveAnnounced, CollectiveWithdrawn
 from controller.core.machine import Core
 from controller.core.settings import CoreSettings
 from controller.jobs.collective import Collective
-from controller.pipeline.rules import SwitchTables
+from controller.pipeline.foreign import ForeignPolicy
 from controller.qos.classes import QosSettings
-from controller.simulation import fuzz_checks, fuzz_trouble
+from controller.simulation import fuzz_checks
 from controller.simulation.admission import Limits
-from controller.simulation.cables import Cable
 from controller.simulation.driver import NotQuietError, StuckClockError
+from controller.simulation.fuzz_deeds import Deeds
 from controller.simulation.fuzz_fabric import FuzzFabric
 from controller.simulation.fuzz_steps import Step, What, collective_of
 from controller.simulation.network import ModelNetwork
@@ -83,7 +82,7 @@ class FuzzRun:
         self.network.reorders_between_barriers = fabric.reorders_between_barriers
         for name, nicira in zip(fabric.switches, fabric.nicira, strict=False):
             self.network.switch(name).nicira = nicira
-        self.foreign: dict[str, SwitchTables] = {}
+        self._deeds = Deeds(fabric, self.network)
         self._owed: dict[int, CollectiveAnnounced | CollectiveWithdrawn] = {}
         # What every core must know from now on: the jobs it said yes to. None: withdrawn.
         self._promised: dict[str, Collective | None] = {}
@@ -92,8 +91,6 @@ class FuzzRun:
         self._requests = 0
         # How much of the record has been looked through for answers.
         self._read = 0
-        self._altered = False
-        self._silent = False
         self._watch: DeliveryWatch | None = None
         self._checked = False
 
@@ -102,7 +99,7 @@ class FuzzRun:
         key = self._cores.to_bytes(32, "big")
         plan = self._plan if self.fabric.with_plan else None
         qos = QosSettings(enabled=self.fabric.qos)
-        settings = CoreSettings(key, plan, qos, beacon_period_s=_BEACON_S)
+        settings = CoreSettings(key, plan, qos, ForeignPolicy(self.fabric.removes_foreign), beacon_period_s=_BEACON_S)
         return Core(replace(settings, statistics_period_s=_STATISTICS_S, audit_period_s=_AUDIT_S))
 
     # --- steps --------------------------------------------------------------------------------------------
@@ -117,27 +114,12 @@ class FuzzRun:
                 self._ask(CollectiveAnnounced(self._requests + 1, collective))
             case What.WITHDRAW:
                 self._ask(CollectiveWithdrawn(self._requests + 1, name))
-            case What.CUT | What.RESTORE | What.FAIL_SILENTLY:
-                self._cable_trouble(step.what, self.network.wiring.cables[int(number)], name)
-            case What.REBOOT | What.POWER_OFF | What.POWER_ON:
-                self._power(step.what, name, number)
-            case What.WIPE:
-                fuzz_trouble.wipe(self.network.switch(name))
-                self.foreign.pop(name, None)
-                self._altered = True
-            case What.ALTER:
-                fuzz_trouble.alter(self.network.switch(name), int(number))
-                self._altered = True
-            case What.ADD_FOREIGN:
-                self._add_foreign(name, int(number))
             case What.CONTROLLER_CRASH:
                 self._crash(number)
-            case What.HOSTS_SPEAK:
-                self.network.announce_hosts()
             case What.CHECK:
                 self.check()
-            case What.LOSE_SESSION | What.FREEZE | What.SLOW_DOWN | What.AGENT_CRASH:
-                self._session_trouble(step.what, name, number)
+            case _:
+                self._deeds.do(step)
 
     def _ask(self, request: CollectiveAnnounced | CollectiveWithdrawn) -> None:
         if self.network.core is None:
@@ -145,52 +127,6 @@ class FuzzRun:
         self._requests = request.request_id
         self._owed[request.request_id] = request
         self.network.inject(request)
-
-    def _cable_trouble(self, what: What, cable: Cable, end: str) -> None:
-        if what is What.CUT:
-            self.network.cut(cable)
-        elif what is What.RESTORE:
-            self.network.restore(cable)
-        else:
-            self._silent = True
-            sender = None if end == "both" else self.network.wiring.name_of(cable.a if end == "a" else cable.b)
-            self.network.fail_silently(cable, sender=sender)
-
-    def _power(self, what: What, name: str, off_s: float) -> None:
-        if what is What.POWER_ON:
-            if self.network.is_off(name):
-                self.network.power_on(name)
-            return
-        if self.network.is_off(name):
-            return
-        self.foreign.pop(name, None)
-        self.network.power_off(name)
-        if what is What.REBOOT:
-            self.network.later(off_s, partial(self._power, What.POWER_ON, name, 0.0))
-
-    def _session_trouble(self, what: What, name: str, number: float) -> None:
-        network = self.network
-        if what is What.SLOW_DOWN:
-            network.slow_down(name, number)
-        elif what is What.FREEZE:
-            session = network.session(name)
-            if session is not None and not session.frozen:
-                session.freeze()
-                network.later(number, session.thaw)
-        elif what is What.LOSE_SESSION:
-            network.lose_session(name, reconnect_after_s=number)
-        else:
-            for switch in {"leaves": self.fabric.leaves, "spines": self.fabric.spines}.get(name, self.fabric.switches):
-                network.lose_session(switch, reconnect_after_s=number)
-
-    def _add_foreign(self, name: str, seed: int) -> None:
-        if self.network.is_off(name):
-            return
-        before = self.foreign.get(name, SwitchTables())
-        new = fuzz_trouble.add(self.network.switch(name), fuzz_trouble.foreign(seed))
-        self.foreign[name] = SwitchTables(
-            before.rules | new.rules, before.groups | new.groups, before.meters | new.meters
-        )
 
     def _crash(self, down_s: float) -> None:
         if self.network.core is None:
@@ -214,15 +150,17 @@ class FuzzRun:
         network = self.network
         self._come_to_rest()
         rested_s = network.now_s
-        if self._altered:
+        if self._deeds.altered:
             # What others change shows with the next audit.
             network.run_for(_AUDIT_S + 1.0)
-            self._altered = False
+            self._deeds.altered = False
             self._come_to_rest()
         # Without a plan a host is known once it has said something.
         network.announce_hosts()
-        settle_s = max(_SETTLE_S, rested_s + _SETTLE_AFTER_SILENCE_S - network.now_s) if self._silent else _SETTLE_S
-        self._silent = False
+        settle_s = (
+            max(_SETTLE_S, rested_s + _SETTLE_AFTER_SILENCE_S - network.now_s) if self._deeds.silent else _SETTLE_S
+        )
+        self._deeds.silent = False
         network.run_until_quiet(_LONGEST_TROUBLE_S, settle_s=settle_s)
         self._come_to_rest()
         self._look()
@@ -264,7 +202,8 @@ class FuzzRun:
         for wrong, texts in fuzz_checks.delivery(network, core).items():
             _require(wrong, texts)
         _require("desired is actual", fuzz_checks.tables(network, core))
-        _require("foreign rules", fuzz_checks.foreign(network, self.foreign))
+        removed = self.fabric.removes_foreign
+        _require("foreign rules", fuzz_checks.foreign(network, self._deeds.foreign, removed=removed))
         _require("reservations", fuzz_checks.reservations(core))
         _require("planned paths", fuzz_checks.planned_paths(network, core))
         if not self.fabric.limited:
@@ -327,6 +266,7 @@ class FuzzRun:
 
     def rest(self) -> None:
         """Lets nothing happen for a while, and looks at how much is said all the same."""
+        self._release_links()
         record = self.network.record
         record.commands.clear()
         self.network.run_for(_AT_REST_S)
@@ -334,6 +274,17 @@ class FuzzRun:
             "quiet at rest",
             fuzz_checks.quiet_traffic(self.network, self.core, record, _AT_REST_S, limited=self.fabric.limited),
         )
+
+    def _release_links(self) -> None:
+        """Links that are held for having flapped come back, and all holds then as well."""
+        end_s = self.network.now_s + _LONGEST_TROUBLE_S
+        while (due_s := self.core.links.next_deadline_s()) is not None:
+            if due_s > end_s:
+                raise _Broken("held for too long", [f"a link is to be looked at again at {due_s} s"])
+            self.network.run_until(max(due_s, self.network.now_s) + 1.0)
+        if self.network.now_s > end_s - _LONGEST_TROUBLE_S:
+            self._come_to_rest()
+            self._look()
 
 
 def _job_of(request: CollectiveAnnounced | CollectiveWithdrawn) -> str:

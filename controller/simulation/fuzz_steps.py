@@ -25,6 +25,7 @@ class What(StrEnum):
     CUT = "cut"  # -, cable number
     RESTORE = "restore"  # -, cable number
     FAIL_SILENTLY = "fail-silently"  # "a", "b" or "both" (which end's frames get lost), cable number
+    SWAP = "swap"  # the number of another cable, cable number: their spine ends are exchanged
     REBOOT = "reboot"  # switch, seconds without power
     POWER_OFF = "power-off"  # switch
     POWER_ON = "power-on"  # switch
@@ -36,6 +37,8 @@ class What(StrEnum):
     WIPE = "wipe"  # switch: somebody else deletes everything
     ALTER = "alter"  # switch, the seed of what somebody else changes
     ADD_FOREIGN = "add-foreign"  # switch, the seed of a rule that is not ours
+    FAIL_BUNDLES = "fail-bundles"  # switch, how many of its next bundles cannot be committed
+    FILL_DISK = "fill-disk"  # -, seconds for which nothing can be written down
     HOSTS_SPEAK = "hosts-speak"  # every host sends a gratuitous ARP
     CHECK = "check"  # waits for quiet, then looks at every invariant
 
@@ -57,6 +60,9 @@ class Step:
         if self.what in (What.CUT, What.RESTORE, What.FAIL_SILENTLY):
             cable = cable_names(fabric)[int(self.number)]
             return f"{after}{self.what} {cable}" + (f" (frames from end {self.where})" if self.where else "")
+        if self.what is What.SWAP:
+            one, other = (cable_names(fabric)[int(n)] for n in (self.number, self.where))
+            return f"{after}exchange the second ends of {one} and {other}"
         return " ".join([f"{after}{self.what}", *filter(None, (self.where, f"{self.number:g}" if self.number else ""))])
 
 
@@ -108,6 +114,7 @@ _WEIGHTS = {
     What.CUT: 9,
     What.RESTORE: 14,
     What.FAIL_SILENTLY: 5,
+    What.SWAP: 2,
     What.REBOOT: 4,
     What.POWER_OFF: 2,
     What.POWER_ON: 4,
@@ -119,12 +126,15 @@ _WEIGHTS = {
     What.WIPE: 2,
     What.ALTER: 4,
     What.ADD_FOREIGN: 2,
+    What.FAIL_BUNDLES: 3,
+    What.FILL_DISK: 2,
     What.HOSTS_SPEAK: 3,
 }
 _CALM = frozenset(
     {
         *(What.ANNOUNCE, What.WITHDRAW, What.LOSE_SESSION, What.FREEZE, What.SLOW_DOWN),
-        *(What.AGENT_CRASH, What.CONTROLLER_CRASH, What.ADD_FOREIGN, What.HOSTS_SPEAK),
+        *(What.AGENT_CRASH, What.CONTROLLER_CRASH, What.ADD_FOREIGN, What.FAIL_BUNDLES),
+        *(What.FILL_DISK, What.HOSTS_SPEAK),
     }
 )
 # Waiting for quiet costs far more than a step does; troubles that meet one another are what is looked for.
@@ -184,6 +194,8 @@ class _Maker:
                 number = random.choice(self._broken) if self._broken else self._a_cable()
                 self._broken = [n for n in self._broken if n != number]
                 return "", number
+            case What.SWAP:
+                return str(self._a_cable()), self._a_cable()
             case What.POWER_OFF:
                 self._off.append(switch)
                 return switch, 0
@@ -195,6 +207,10 @@ class _Maker:
                 return "", round(random.uniform(0.0, 6), 3)
             case What.ALTER | What.ADD_FOREIGN:
                 return switch, random.randrange(1 << 16)
+            case What.FAIL_BUNDLES:
+                return switch, random.randint(1, 3)
+            case What.FILL_DISK:
+                return "", round(random.choice((0.1, 3.0, 12.0)) * random.uniform(0.5, 1.5), 3)
             case What.SLOW_DOWN:
                 return switch, random.choice((1, 10, 100))
             case What.HOSTS_SPEAK | What.CHECK:

@@ -64,7 +64,7 @@ def _alterations(tables: SwitchTables, random: Random) -> list[Modification]:
     if groups:
         group = random.choice(groups)
         result += [DeleteGroup(group.group_id), ModifyGroup(replace(group, buckets=group.buckets[1:]))]
-    meters = sorted(tables.meters, key=lambda m: m.meter_id)
+    meters = sorted((m for m in tables.meters if m.meter_id != _FOREIGN_METER), key=lambda m: m.meter_id)
     if meters:
         result += [DeleteMeter(meters[0].meter_id), ModifyMeter(replace(meters[0], packets_per_second=1))]
     return result

@@ -279,6 +279,12 @@ class ModelNetwork(CoreDriver):
         self._check_carrier(cable)
         self.wiring.unplug(cable)
 
+    def exchange(self, one: Cable, other: Cable) -> None:
+        """Plugs the second end of each into where the other's was; whether any port misses its carrier is chance."""
+        self.wiring.exchange(one, other)
+        self._check_carrier(one)
+        self._check_carrier(other)
+
     def reboot(self, name: str, *, off_s: float | None = None) -> None:
         """The switch loses its tables and comes back with a new session; its neighbours see their ports go down."""
         self.power_off(name)

@@ -59,6 +59,8 @@ class ModelSwitch:
         self.nicira = nicira
         # It carries out ONF bundles.
         self.atomic = nicira
+        # So many of its next bundles cannot be committed, for reasons of its own.
+        self.failing_bundles = 0
         self.hash_salt = 0
         # False: the switch answers statistics with all-ones, "unknown".
         self.knows_counters = True
@@ -155,6 +157,9 @@ class ModelSwitch:
 
     def execute_atomically(self, modifications: Sequence[Modification]) -> tuple[Refusal, ...]:
         """Carries out a batch as an ONF bundle: at the first refusal everything is as it was."""
+        if self.failing_bundles:
+            self.failing_bundles -= 1
+            return (Refusal(0, admission.BUNDLE_FAILED),)
         tables = {table_id: table.snapshot() for table_id, table in self._tables.items()}
         groups, meters = dict(self._groups), dict(self._meters)
         for index, modification in enumerate(modifications):

@@ -43,6 +43,14 @@ class Wiring:
         self.cables.remove(cable)
         del self._at[cable.a], self._at[cable.b]
 
+    def exchange(self, one: Cable, other: Cable) -> None:
+        """Each cable gets the other's second end; what a cable does not carry stays with the cable."""
+        dead = [cable.b in cable.dead_from for cable in (one, other)]
+        one.b, other.b = other.b, one.b
+        self._at[one.b], self._at[other.b] = one, other
+        for cable, is_dead in zip((one, other), dead, strict=True):
+            cable.dead_from = (cable.dead_from & {cable.a}) | ({cable.b} if is_dead else set())
+
     def new_port(self, ref: PortRef, rate_bps: int) -> Port:
         """A port that is up, named as Mininet does, with a locally administered MAC."""
         mac = (0x02 << 40 | (ref.dpid & 0xFFFFFF) << 16 | ref.port_no & 0xFFFF).to_bytes(6, "big").hex(":")

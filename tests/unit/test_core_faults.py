@@ -1,16 +1,19 @@
 """Faults that fuzzing has found in the core, each as the shortest run that shows it (docs/fuzzing.md lists them)."""
 
 import pytest
-from fabrics import plan
+from fabrics import leaf, plan
 
+from controller.core.events import CollectiveAnnounced, CollectiveWithdrawn, ComparisonWanted
 from controller.core.machine import Core
 from controller.core.settings import CoreSettings
+from controller.jobs.collective import Algorithm, Collective, Operation
 from controller.simulation.network import ModelNetwork
 from controller.simulation.walk import check_delivery
 from controller.simulation.watch import DeliveryWatch
 
 KEY = bytes(range(32))
 SETTLE_S = 8.0
+SHIFT = Collective("shift", Operation.ALL_TO_ALL, Algorithm.DIRECT, ("h11", "h21", "h31"), 1_000_000)
 
 
 def started(seed: int, *, with_plan: bool = True, nicira: bool = True) -> ModelNetwork:
@@ -81,3 +84,20 @@ def test_a_rebooted_spine_is_used_again_only_once_it_is_prepared(seed: int) -> N
     net.run_until_quiet(60, settle_s=SETTLE_S)
     assert len(net.core.state.view.links) == 6  # type: ignore[union-attr]
     assert watch.violations == []
+
+
+def test_a_read_asked_for_before_a_batch_that_was_given_up_tells_nothing_of_it() -> None:
+    """The switch freezes, is read, and is sent a batch; thawed, it answers the read first and then does the batch."""
+    net = started(4)
+    net.freeze("leaf1")
+    net.inject(ComparisonWanted(1, (leaf(1),)))
+    net.inject(CollectiveAnnounced(2, SHIFT))
+    net.run_for(0.1)
+    net.inject(CollectiveWithdrawn(3, SHIFT.job_id))
+    net.run_for(5.0)
+    net.thaw("leaf1")
+    net.run_until_quiet(60, settle_s=1.0)
+    core = net.core
+    assert isinstance(core, Core)
+    assert net.record.answer(3) is not None
+    assert net.switch("leaf1").tables() == core.state.desired[leaf(1)]
