@@ -14,6 +14,7 @@ from controller.fabric.hosts import UNKNOWN_MAC, HostTable
 from controller.fabric.lldp import MalformedLldp, Neighbour
 from controller.fabric.model import PortRef
 from controller.fabric.neighbours import Neighbours
+from controller.pipeline.steering import ROCE_V1_ETHERTYPE
 
 _UNSPECIFIED = "0.0.0.0"  # noqa: S104 - an address in a packet, nothing is bound
 _ASK_AGAIN_S = 1.0
@@ -49,6 +50,13 @@ class PacketHandler:
             return self._lldp(event.data, at, now_s)
         if ethertype == arp.ETHERTYPE_ARP:
             return self._arp(event.data, at, now_s)
+        if ethertype == ROCE_V1_ETHERTYPE:
+            self._count("roce_v1")
+            sentence = (
+                f"RoCEv1 from {event.data[6:12].hex(':')} at {at}: it has no IP header, and is not routed; "
+                "choose a GID of RoCEv2 (NCCL_IB_GID_INDEX; show_gids lists them)"
+            )
+            return False, self.alarm(f"roce v1 {at}", sentence, now_s)
         self._count("packet_unexpected")
         return False, []
 

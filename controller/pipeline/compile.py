@@ -36,13 +36,15 @@ from controller.pipeline.rules import (
     ToGroup,
     match,
 )
-from controller.pipeline.steering import ROCE_PORT
+from controller.pipeline.steering import ROCE_PORT, ROCE_V1_ETHERTYPE
 from controller.pipeline.tables import CLASSIFY, GUARD, ROUTE, STEER, checked
 from controller.qos.classes import ClassSettings, QosSettings, TrafficClass
 
 _IPV4, _IPV6 = 0x0800, 0x86DD
 _UDP = 17
 _PUNT_METER = 1
+# One packet a second tells that there is such traffic; it comes at line rate and must not crowd out questions.
+_ROCE_V1_METER = 2
 # IP version -> a mask that covers the whole address.
 _WHOLE = {4: (1 << 32) - 1, 6: (1 << 128) - 1}
 
@@ -76,6 +78,7 @@ def compile_base(
             continue
         tables = _Tables()
         tables.meters.add(Meter(_PUNT_METER, punt_packets_per_second, punt_packets_per_second))
+        tables.meters.add(Meter(_ROCE_V1_METER, 1, 1))
         tables.rules += _guard_rules()
         tables.rules += _classify_rules(qos)
         tables.rules.append(checked(Rule(STEER.table_id, 0, (), cookie(Kind.ROUTE), goto_table=ROUTE.table_id)))
@@ -111,6 +114,8 @@ def _guard_rules() -> tuple[Rule, ...]:
         # A neighbour that is known is confirmed by unicast.
         checked(Rule(GUARD.table_id, 850, match(eth_type=_ARP), ours, goto_table=ROUTE.table_id)),
         checked(Rule(GUARD.table_id, 800, link_local, ours)),
+        # RoCEv1 has no IP header: it is not routed, and somebody should hear of it.
+        checked(Rule(GUARD.table_id, 700, match(eth_type=ROCE_V1_ETHERTYPE), ours, punt, meter_id=_ROCE_V1_METER)),
         checked(Rule(GUARD.table_id, 0, (), ours, goto_table=CLASSIFY.table_id)),
     )
 

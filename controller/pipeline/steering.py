@@ -19,6 +19,7 @@ from controller.pipeline.rules import Match, MatchField, Rule, SwitchTables, ToG
 from controller.pipeline.tables import STEER, checked
 
 ROCE_PORT = 4791
+ROCE_V1_ETHERTYPE = 0x8915
 _IPV4, _IPV6 = 0x0800, 0x86DD
 _UDP = 17
 _IS_UDP, _TO_ROCE = MatchField("ip_proto", _UDP), MatchField("udp_dst", ROCE_PORT)
