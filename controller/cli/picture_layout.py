@@ -57,11 +57,12 @@ def lay_out(
     *,
     label_width: float = 0.0,
 ) -> Layout:
-    """From (name, role), (name, name) and (host, switch): spines over leaves, switches of other roles on top.
+    """From (name, role), (name, name) and (host, switch): spines over leaves and edge switches, other roles on top.
 
     `label_width` is the room that the number at a port wants; a large fabric cannot give it.
     """
     rows = [[name for name, role in switches if _row(role) == row] for row in range(3)]
+    rows[0] = _beside_their_leaves(rows[0], {name for name, role in switches if role == "edge"}, links)
     hosts_of: dict[str, list[str]] = defaultdict(list)
     for host, switch in hosts:
         hosts_of[switch].append(host)
@@ -78,7 +79,20 @@ def lay_out(
 
 
 def _row(role: str) -> int:
-    return {"leaf": 0, "spine": 1}.get(role, 2)
+    return {"edge": 0, "leaf": 0, "spine": 1}.get(role, 2)
+
+
+def _beside_their_leaves(row: list[str], edges: set[str], links: Sequence[tuple[str, str]]) -> list[str]:
+    """The row with each edge switch behind the first leaf that it hangs on, so that few cables pass behind others."""
+    leaves = [name for name in row if name not in edges]
+    place = {name: number for number, name in enumerate(leaves)}
+    leaf_of: dict[str, int] = {}
+    for ends in links:
+        for near, far in (ends, ends[::-1]):
+            if near in edges and far in place:
+                leaf_of[near] = min(place[far], leaf_of.get(near, len(leaves)))
+    last = len(leaves)
+    return sorted(row, key=lambda name: (place.get(name, leaf_of.get(name, last)), name in edges))
 
 
 def _degrees(links: Sequence[tuple[str, str]]) -> dict[str, int]:

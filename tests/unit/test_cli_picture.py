@@ -198,3 +198,12 @@ def test_everything_is_within_the_picture_and_no_boxes_overlap(leaves: int, spin
     for row in rows.values():
         row.sort()
         assert all(left[1] <= right[0] for left, right in pairwise(row))
+
+
+def test_edge_switches_stand_beside_their_leaves() -> None:
+    names = [("l1", "leaf"), ("l2", "leaf"), ("l3", "leaf"), ("s", "spine"), ("d1", "edge"), ("d2", "edge")]
+    links = [("l1", "s"), ("l2", "s"), ("l3", "s"), ("d1", "l2"), ("l1", "d2"), ("l2", "d2")]
+    boxes = lay_out(names, links, [("h", "d1")]).switches
+    row = sorted((box[0], name) for name, box in boxes.items() if name != "s")
+    assert [name for _, name in row] == ["l1", "d2", "l2", "d1", "l3"]
+    assert len({boxes[name][1] for _, name in row}) == 1
