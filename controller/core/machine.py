@@ -262,11 +262,14 @@ class Core:
             return []
         self.discovery.set_port(event.port, now_s)
         lost_host = not event.port.up and self.hosts.forget_port(ref)
+        if not event.port.up:
+            self.packets.neighbours.forget_port(ref)
         self._fabric_changed(now_s if lost_host else now_s + _SETTLE_S)
         return []
 
     def _remove_port(self, ref: PortRef, now_s: float) -> None:
         self.discovery.remove_port(ref)
+        self.packets.neighbours.forget_port(ref)
         self.hosts.forget_port(ref)
         self._fabric_changed(now_s)
 

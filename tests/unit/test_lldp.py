@@ -164,6 +164,17 @@ def test_a_foreign_neighbour_is_shown_and_told_once_and_makes_no_link() -> None:
     assert core.packets.counts["lldp_foreign"] == 6
 
 
+def test_who_was_plugged_in_is_forgotten_with_the_carrier() -> None:
+    core, network = started(FABRIC)
+    send(core, network, nic())
+    cable = network.cable("leaf1", "h11")
+    network.cut(cable)
+    network.run_for(1)
+    network.restore(cable)
+    network.run_for(1)
+    assert views.topology(core, network.now_s).neighbours == ()
+
+
 def test_malformed_frames_are_counted_told_once_and_change_nothing() -> None:
     core, network = started(FABRIC)
     links, since_s = core.state.view.links, network.now_s
