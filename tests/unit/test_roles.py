@@ -122,3 +122,11 @@ def test_the_plan_wins() -> None:
 
 def test_a_lone_switch_with_a_host_is_a_leaf() -> None:
     assert inferred([], [PortRef(1, 1)], [1]).of == {1: Role.LEAF}
+
+
+def test_one_part_that_makes_no_sense_costs_no_other_its_roles() -> None:
+    triangle = [(PortRef(1, 1), PortRef(2, 1)), (PortRef(2, 2), PortRef(3, 2)), (PortRef(1, 3), PortRef(3, 3))]
+    roles = inferred([*LINKS, *triangle], [h.port for h in FABRIC.hosts], [*FABRIC.switches, 1, 2, 3], names=NAMES)
+    assert {d: roles.of[d] for d in FABRIC.switches} == {d: s.role for d, s in FABRIC.switches.items()}
+    assert {roles.of[d] for d in (1, 2, 3)} == {Role.UNKNOWN}
+    assert len(roles.problems) == 1
