@@ -30,6 +30,15 @@ _TABLE_FEATURES = struct.Struct("!HB5x32x8x8x4xI")
 _GROUP_FEATURES = struct.Struct("!II4I16x")
 # Type, length, and what meter and goto instructions hold.
 _INSTRUCTION = struct.Struct("!HHI")
+# Port, packets, bytes, drops and errors (each received and sent), and the seconds of its life; the kinds of errors,
+# collisions and nanoseconds are passed over.
+_PORT_STATS = struct.Struct("!I4x8Q32xI4x")
+# Header, buffer, length and reason are passed over; table, cookie, and how long the match is.
+_PACKET_IN = struct.Struct("!8x4x2xxBQ2xH")
+_MATCH_HEADER_BYTES = 4
+# Class, field and mask bit together; length of the value.
+_OXM = struct.Struct("!3sB")
+_OXM_IN_PORT, _PORT_BYTES = b"\x80\x00\x00", 4
 _PORT_REASONS = {
     ofp.OFPPR_ADD: link_pb2.PortStatus.REASON_ADD,
     ofp.OFPPR_DELETE: link_pb2.PortStatus.REASON_DELETE,
@@ -111,20 +120,55 @@ def decode_port_reason(reason: int) -> link_pb2.PortStatus.Reason:
     return _PORT_REASONS.get(reason, link_pb2.PortStatus.REASON_UNSPECIFIED)
 
 
-def decode_counters(statistics: Any) -> link_pb2.PortCounters:
-    """An OFPPortStats entry, as it is: all-ones stays all-ones."""
-    return link_pb2.PortCounters(
-        port_no=statistics.port_no,
-        rx_packets=statistics.rx_packets,
-        tx_packets=statistics.tx_packets,
-        rx_bytes=statistics.rx_bytes,
-        tx_bytes=statistics.tx_bytes,
-        rx_dropped=statistics.rx_dropped,
-        tx_dropped=statistics.tx_dropped,
-        rx_errors=statistics.rx_errors,
-        tx_errors=statistics.tx_errors,
-        duration_s=statistics.duration_sec,
-    )
+def decode_counters(data: bytes) -> list[link_pb2.PortCounters]:
+    """An array of ofp_port_stats, as it is: all-ones stays all-ones. Raises CodecError."""
+    if len(data) % _PORT_STATS.size:
+        raise CodecError(f"port statistics of {len(data)} bytes")
+    return [
+        link_pb2.PortCounters(
+            port_no=port_no,
+            rx_packets=rx_packets,
+            tx_packets=tx_packets,
+            rx_bytes=rx_bytes,
+            tx_bytes=tx_bytes,
+            rx_dropped=rx_dropped,
+            tx_dropped=tx_dropped,
+            rx_errors=rx_errors,
+            tx_errors=tx_errors,
+            duration_s=duration_s,
+        )
+        for (
+            port_no,
+            rx_packets,
+            tx_packets,
+            rx_bytes,
+            tx_bytes,
+            rx_dropped,
+            tx_dropped,
+            rx_errors,
+            tx_errors,
+            duration_s,
+        ) in _PORT_STATS.iter_unpack(data)
+    ]
+
+
+def decode_packet_in(message: bytes) -> link_pb2.PacketIn:
+    """A whole ofp_packet_in; the switch that sent it is not named in it. Raises CodecError."""
+    if len(message) < _PACKET_IN.size:
+        raise CodecError(f"a packet-in of {len(message)} bytes")
+    table_id, cookie, match_bytes = _PACKET_IN.unpack_from(message)
+    match_end = _PACKET_IN.size + match_bytes - _MATCH_HEADER_BYTES
+    # The match is padded to a multiple of eight bytes, and two more bytes of padding follow.
+    data_start = _PACKET_IN.size - _MATCH_HEADER_BYTES + (match_bytes + 7) // 8 * 8 + 2
+    if match_bytes < _MATCH_HEADER_BYTES or data_start > len(message):
+        raise CodecError(f"a packet-in whose match is said to have {match_bytes} bytes")
+    in_port, offset = 0, _PACKET_IN.size
+    while offset + _OXM.size <= match_end:
+        header, value_bytes = _OXM.unpack_from(message, offset)
+        if header == _OXM_IN_PORT and value_bytes == _PORT_BYTES:
+            in_port = int.from_bytes(message[offset + _OXM.size : offset + _OXM.size + _PORT_BYTES], "big")
+        offset += _OXM.size + value_bytes
+    return link_pb2.PacketIn(in_port=in_port, table_id=table_id, cookie=cookie, data=message[data_start:])
 
 
 def is_cable(port_no: int) -> bool:

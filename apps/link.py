@@ -24,7 +24,7 @@ LOG = logging.getLogger("heddle.agent.link")
 _FIRST_RETRY_S = 0.2
 _LAST_RETRY_S = 1.0
 _CONNECT_TIMEOUT_S = 5.0
-_RECEIVE_BYTES = 1 << 16
+_RECEIVE_BYTES = _SEND_BYTES = 1 << 16
 
 
 class ControllerLink:
@@ -133,14 +133,22 @@ class ControllerLink:
     def _write(self, connection: Any) -> None:
         try:
             while True:
-                message = self._outgoing.get()
-                if message is None:
-                    self._wake.get()
+                if data := self._next_bytes():
+                    connection.sendall(data)
                 else:
-                    connection.sendall(frame(message.SerializeToString()))
+                    self._wake.get()
         except (OSError, FrameError) as problem:
             LOG.warning("sending to the controller failed: %s", _why(problem))
             self._hang_up()
+
+    def _next_bytes(self) -> bytes:
+        """Several messages in one go: of packets and counters there are thousands, and each write is a system call."""
+        frames: list[bytes] = []
+        size = 0
+        while size < _SEND_BYTES and (message := self._outgoing.get()) is not None:
+            frames.append(frame(message.SerializeToString()))
+            size += len(frames[-1])
+        return b"".join(frames)
 
     def _hang_up(self) -> None:
         """Ends the connection from outside the reader, which then notices and starts again."""

@@ -6,7 +6,9 @@ often as they come; one of an unknown version ends the greenlet with a traceback
 all switches together.
 
 Tables are read here, because Ryu gives up the whole answer over one foreign rule that it cannot parse. And only what
-was asked for is let through at all: several of Ryu's parsers go round for ever over an element of length 0.
+was asked for is let through at all: several of Ryu's parsers go round for ever over an element of length 0. Packets go
+straight to who takes them: beacons come by the thousand, and Ryu's way with an event, through objects for every field
+of the match and the queue of each application, is ten times the work that they are.
 """
 
 import logging
@@ -15,15 +17,18 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from heddle.southbound.v1 import link_pb2
 from ryu.lib import hub
 from ryu.ofproto import ofproto_common, ofproto_parser
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from apps.codec_decode import (
+    decode_counters,
     decode_groups,
     decode_max_failover_groups,
     decode_meters,
+    decode_packet_in,
     decode_rules,
     decode_table_limits,
 )
@@ -32,6 +37,7 @@ from apps.codec_fields import CodecError
 LOG = logging.getLogger("heddle.agent")
 
 Parse = Callable[[Any, int, int, int, int, bytes], Any]
+TakePacket = Callable[[Any, link_pb2.PacketIn], None]
 
 _QUIET_S = 10.0
 _MULTIPART = struct.Struct("!HH4x")
@@ -50,23 +56,25 @@ _EXPECTED = frozenset(
     }
 )
 # Made of structures of fixed size.
-_LEFT_TO_RYU = frozenset({ofp.OFPMP_DESC, ofp.OFPMP_PORT_DESC, ofp.OFPMP_PORT_STATS})
+_LEFT_TO_RYU = frozenset({ofp.OFPMP_DESC, ofp.OFPMP_PORT_DESC})
 _TABLES = {
     ofp.OFPMP_FLOW: (parser.OFPFlowStatsReply, decode_rules),
     ofp.OFPMP_GROUP_DESC: (parser.OFPGroupDescStatsReply, decode_groups),
     ofp.OFPMP_METER_CONFIG: (parser.OFPMeterConfigStatsReply, decode_meters),
+    # Links are watched by them, several times a second.
+    ofp.OFPMP_PORT_STATS: (parser.OFPPortStatsReply, decode_counters),
     # Ryu makes some hundred objects of each table, of which Open vSwitch has 254.
     ofp.OFPMP_TABLE_FEATURES: (parser.OFPTableFeaturesStatsReply, decode_table_limits),
     ofp.OFPMP_GROUP_FEATURES: (parser.OFPGroupFeaturesStatsReply, decode_max_failover_groups),
 }
 
 
-def install(clock: Callable[[], float] = time.monotonic) -> None:
+def install(take_packet: TakePacket, clock: Callable[[], float] = time.monotonic) -> None:
     """Puts this in the place of Ryu's parsers, for every version that a message can claim to be of."""
     warn = _RateLimited(clock)
     for version in _VERSIONS:
         known = ofproto_parser._MSG_PARSERS.get(version)
-        parse = known and (_parse_1_3(known) if version == ofp.OFP_VERSION else known)
+        parse = known and (_parse_1_3(known, take_packet) if version == ofp.OFP_VERSION else known)
         ofproto_parser.register_msg_parser(version)(_guarded(parse or _unknown_version, warn))
 
 
@@ -111,10 +119,13 @@ def _unknown_version(_datapath: Any, version: int, _kind: int, _length: int, _xi
     raise CodecError(f"there is no OpenFlow version {version}")
 
 
-def _parse_1_3(by_ryu: Parse) -> Parse:
+def _parse_1_3(by_ryu: Parse, take_packet: TakePacket) -> Parse:
     def parse(datapath: Any, version: int, kind: int, length: int, xid: int, data: bytes) -> Any:
         if kind not in _EXPECTED:
             raise CodecError("nobody asked for such a message")
+        if kind == ofp.OFPT_PACKET_IN:
+            take_packet(datapath, decode_packet_in(data[:length]))
+            return None
         if kind == ofp.OFPT_MULTIPART_REPLY:
             message = _multipart(datapath, data[:length])
         elif kind == ofp.OFPT_EXPERIMENTER:

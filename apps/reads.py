@@ -10,7 +10,7 @@ from heddle.southbound.v1 import link_pb2
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from apps.codec_decode import decode_counters, is_cable
+from apps.codec_decode import is_cable
 
 # Silence after which a read is given up. Every part that arrives starts it anew.
 READ_TIMEOUT_S = 5.0
@@ -111,7 +111,7 @@ class PortRead:
         """One request, one answer: there is nothing to remember."""
 
     def part(self, _xid: int, entries: list[Any], more: bool, now: float) -> None:
-        self._statistics.ports.extend(decode_counters(entry) for entry in entries if is_cable(entry.port_no))
+        self._statistics.ports.extend(entry for entry in entries if is_cable(entry.port_no))
         self.deadline = now + READ_TIMEOUT_S
         self.complete = not more
 

@@ -77,7 +77,7 @@ class SwitchEventsApp(app_manager.RyuApp):  # type: ignore[misc]
         self.lifetime = Lifetime()
         self.loop_delay = LoopDelay()
         self.switches = Switchboard(self.report, time.monotonic)
-        message_parser.install()
+        message_parser.install(self.switches.packet_in)
         self._prepare_listener()
 
     def report(self, message: link_pb2.AgentMessage) -> None:
@@ -150,10 +150,6 @@ class SwitchEventsApp(app_manager.RyuApp):  # type: ignore[misc]
     @on(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)
     def _port_status(self, message: Any) -> None:
         self.switches.port_changed(message.datapath, message.reason, message.desc)
-
-    @on(ofp_event.EventOFPPacketIn, MAIN_DISPATCHER)
-    def _packet_in(self, message: Any) -> None:
-        self.switches.packet_in(message)
 
     @on([ofp_event.EventOFPBarrierReply, ofp_event.EventONFBundleCtrlMsg], MAIN_DISPATCHER)
     def _reply(self, message: Any) -> None:

@@ -115,19 +115,12 @@ class Switchboard:
             )
             self._tell([link_pb2.AgentMessage(port_status=status)])
 
-    def packet_in(self, message: Any) -> None:
+    def packet_in(self, datapath: Any, packet: link_pb2.PacketIn) -> None:
         """Passed on as it is. Nothing here may depend on the data being a whole frame."""
-        connection = self._speaking(message.datapath)
+        connection = self._speaking(datapath)
         if connection is None or connection.switch_up is None:
             return
-        packet = link_pb2.PacketIn(
-            dpid=connection.dpid,
-            session_id=connection.session_id,
-            in_port=message.match.get("in_port", 0),
-            table_id=message.table_id,
-            cookie=message.cookie,
-            data=bytes(message.data),
-        )
+        packet.dpid, packet.session_id = connection.dpid, connection.session_id
         self._tell([link_pb2.AgentMessage(packet_in=packet)])
 
     def replied(self, datapath: Any, xid: int) -> None:

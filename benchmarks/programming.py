@@ -13,21 +13,17 @@ import json
 import os
 import re
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import grpc
 from _patch_fabric import ROOT, connect, disconnect, patch_fabric, show_hosts
+from _processes import program, ryu_manager
 from _southbound import agent_seconds
 from demo_northbound import Controller
 from heddle.v1 import collective_pb2 as pb
-from lab_namespace import die_with_parent, stop_process
 from rich.console import Console
 from rich.table import Table
 
@@ -73,22 +69,6 @@ def collective(plan: FabricPlan, flows: int) -> pb.Collective:
 
 
 # --- Heddle ------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def program(command: list[str], environment: dict[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    with open(log, "wb") as said:
-        process = subprocess.Popen(
-            command, cwd=ROOT, stdout=said, stderr=said, env=os.environ | environment, preexec_fn=die_with_parent
-        )
-    try:
-        yield process
-    finally:
-        stop_process(process, 10.0)
-
-
-def ryu_manager(application: str) -> list[str]:
-    return [str(Path(sys.executable).with_name("ryu-manager")), "--ofp-tcp-listen-port", "6653", application]
 
 
 def heddle(ovs: Any, plan: FabricPlan, topology: Path, folder: Path, repeat: int) -> dict[str, Any]:

@@ -23,6 +23,10 @@ class CoreSettings:
     beacon_period_s: float = 1.0
     damping: DampingSettings = field(default_factory=DampingSettings)
     statistics_period_s: float = 1.0
+    # Links are watched by counters so often (`health.heartbeats`), as far as `counters_per_s` port counters in all
+    # allow; 0: by beacons alone.
+    heartbeat_period_s: float = 0.0
+    counters_per_s: float = 10_000.0
     # A switch that has not answered a batch of n changes after `batch_timeout_s` + n * `change_timeout_s` is suspect:
     # flows go round it. Open vSwitch answers in milliseconds; hardware takes some 200 changes a second at worst.
     batch_timeout_s: float = 2.0

@@ -60,11 +60,20 @@ class Answers:
         owed = known.owed if known is not None else ()
         return next((asked_s for asked_s in owed if asked_s > heard_s), None)
 
-    def answered(self, dpid: int, now_s: float) -> None:
-        """The switch has answered its oldest question."""
+    def asked_since(self, dpid: int, from_s: float) -> bool:
+        """Whether a question asked at `from_s` or later has been answered or is owed."""
         known = self._of.get(dpid)
-        if known is not None and known.owed:
-            known.given.append((known.owed.popleft(), now_s))
+        owed = known.owed if known is not None else ()
+        return any(asked_s >= from_s for asked_s in owed) or self.first(dpid, from_s) is not None
+
+    def answered(self, dpid: int, now_s: float) -> float | None:
+        """The switch has answered its oldest question; when that was asked."""
+        known = self._of.get(dpid)
+        if known is None or not known.owed:
+            return None
+        asked_s = known.owed.popleft()
+        known.given.append((asked_s, now_s))
+        return asked_s
 
     def first(self, dpid: int, asked_from_s: float) -> float | None:
         """When the first question asked at `asked_from_s` or later was answered; None: not yet."""

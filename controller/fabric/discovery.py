@@ -25,6 +25,12 @@ MISSED_BEACONS = 3
 # Beacons come once a period at the latest: who has not been heard for this long while another was has gone.
 _REPLACED_PERIODS = 1.5
 
+# What all switches together send once they are known, where something else watches the links closely (`pace`).
+BEACONS_PER_S = 500
+_LONGEST_PERIODS = 5
+# The three beacons of a challenge are sent in this time.
+_CHALLENGE_S = 0.1
+
 # In order: a < b.
 Cable = tuple[PortRef, PortRef]
 
@@ -51,10 +57,11 @@ class Doubt(Enum):
 
 @dataclass(slots=True)
 class Hearing:
-    """The latest beacon of one neighbour at one port."""
+    """The latest beacon of one neighbour at one port. `challenged_s`: it is to be heard again at once, or never."""
 
     at_s: float
     sequence: int
+    challenged_s: float | None = None
 
 
 @dataclass(slots=True)
@@ -81,15 +88,24 @@ class Discovery:
     touched: set[PortRef] = field(default_factory=set)
     leads_to_host: Callable[[PortRef], bool] = lambda _: False
     timers: BeaconTimers = field(init=False)
+    _base_s: float = field(init=False)
     _sequence: int = 0
     # The last beacon that was sent when a port lost its carrier: whatever was sent before says nothing any more.
     _void: dict[PortRef, int] = field(default_factory=dict)
     # Sender -> where it is heard.
     _heard_at: dict[PortRef, set[PortRef]] = field(default_factory=dict)
     _next_expiry_s: float = float("-inf")
+    # (port, who should be heard there at once).
+    _challenges: set[tuple[PortRef, PortRef]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.timers = BeaconTimers(self.period_s, self.seed)
+        self.timers, self._base_s = BeaconTimers(self.period_s, self.seed), self.period_s
+
+    def pace(self, ports: int) -> None:
+        """So many ports lead to switches: beacons become rarer where they would be too many. They do not become more
+        frequent again in this run, since the next ones are already set."""
+        wanted_s = min(_LONGEST_PERIODS * self._base_s, max(self._base_s, ports / BEACONS_PER_S))
+        self.period_s = self.timers.period_s = max(self.period_s, wanted_s)
 
     # --- ports ----------------------------------------------------------------------------------------
 
@@ -126,11 +142,17 @@ class Discovery:
         if len(state.heard) <= 1:
             state.doubt = Doubt.NONE
 
-    def announce_again(self, dpid: int, now_s: float) -> None:
-        """A new session: the first beacons are sent again, since the ones before may have met no punt rule."""
+    def hold(self, dpid: int, now_s: float) -> None:
+        """A new session: its ports wait until `announce`."""
         for ref, state in self.ports.items():
             if ref.dpid == dpid and state.port.up:
-                self.timers.restart(ref, now_s)
+                self.timers.hold(ref, now_s)
+
+    def announce(self, dpid: int, now_s: float) -> None:
+        """The switch punts beacons from now on: every port of it sends one."""
+        for ref, state in self.ports.items():
+            if ref.dpid == dpid and state.port.up:
+                self.timers.restart(ref, now_s, ())
 
     def told(self, dpids: Collection[int]) -> bool:
         """Whether every port of these switches has been told to send its first beacons."""
@@ -170,7 +192,7 @@ class Discovery:
             if len(state.heard) > 1 and any(known.at_s < other.at_s for other in state.heard.values()):
                 state.doubt = Doubt.CONFIRMED
                 self.touched.add(at)
-            known.at_s, known.sequence = now_s, beacon.sequence
+            known.at_s, known.sequence, known.challenged_s = now_s, beacon.sequence, None
         elif sender == at:
             state.echo_s = now_s
             return True
@@ -208,8 +230,44 @@ class Discovery:
 
     # --- silence --------------------------------------------------------------------------------------
 
+    def challenge(self, at: PortRef, sender: PortRef, now_s: float) -> None:
+        """Nothing seems to arrive at `at` any more: `sender` sends three beacons at once, and if none of them is heard
+        although both switches are at work, the cable has failed."""
+        state = self.ports.get(at)
+        hearing = state.heard.get(sender) if state is not None else None
+        if hearing is None or hearing.challenged_s is not None or sender not in self.ports:
+            return
+        hearing.challenged_s = now_s
+        self._challenges.add((at, sender))
+        self.timers.restart(sender, now_s, (_CHALLENGE_S / 2, _CHALLENGE_S / 2))
+
+    def _judge_challenges(self, answers: Answers) -> None:
+        for at, sender in list(self._challenges):
+            state = self.ports.get(at)
+            hearing = state.heard.get(sender) if state is not None else None
+            if state is None or hearing is None or hearing.challenged_s is None:
+                self._challenges.discard((at, sender))
+            elif self._is_telling(sender, at, hearing.challenged_s, _CHALLENGE_S, answers):
+                self._challenges.discard((at, sender))
+                self._forget(at, state, sender)
+
+    def questions(self, now_s: float, answers: Answers) -> set[int]:
+        """The switches whose answer would decide a challenge, and that have not been asked what it takes."""
+        wanted = set()
+        for at, sender in self._challenges:
+            hearing = self.ports[at].heard.get(sender) if at in self.ports else None
+            if hearing is None or hearing.challenged_s is None or now_s < hearing.challenged_s + _CHALLENGE_S:
+                continue
+            left_s = answers.first(sender.dpid, hearing.challenged_s + _CHALLENGE_S)
+            dpid, from_s = (sender.dpid, hearing.challenged_s + _CHALLENGE_S) if left_s is None else (at.dpid, left_s)
+            if not answers.asked_since(dpid, from_s):
+                wanted.add(dpid)
+        return wanted
+
     def expire(self, now_s: float, answers: Answers) -> None:
         """Forgets who has fallen silent."""
+        if self._challenges:
+            self._judge_challenges(answers)
         if now_s < self._next_expiry_s:
             return
         # Looking at every port at every beacon would cost the square of the port count.
@@ -233,9 +291,11 @@ class Discovery:
         replaced = any(other.at_s > hearing.at_s for other in (*state.heard.values(), *elsewhere))
         if replaced and (long or state.doubt is not Doubt.CONFIRMED):
             return True
-        return long and self._is_telling(sender, at, hearing, answers)
+        return long and self._is_telling(sender, at, hearing.at_s, (MISSED_BEACONS - 1) * self.period_s, answers)
 
-    def _is_telling(self, sender: PortRef, receiver: PortRef, hearing: Hearing, answers: Answers) -> bool:
+    def _is_telling(
+        self, sender: PortRef, receiver: PortRef, since_s: float, lasting_s: float, answers: Answers
+    ) -> bool:
         """Whether silence here can only mean that the cable has failed.
 
         Sessions keep order. What the sender answered proves that the beacons handed over before the question have left
@@ -243,8 +303,8 @@ class Discovery:
         """
         if sender not in self.ports:
             return True
-        begun_s = max(hearing.at_s, answers.since_s(sender.dpid), answers.since_s(receiver.dpid))
-        left_s = answers.first(sender.dpid, begun_s + (MISSED_BEACONS - 1) * self.period_s)
+        begun_s = max(since_s, answers.since_s(sender.dpid), answers.since_s(receiver.dpid))
+        left_s = answers.first(sender.dpid, begun_s + lasting_s)
         return left_s is not None and answers.first(receiver.dpid, left_s) is not None
 
     # --- what is seen ---------------------------------------------------------------------------------

@@ -52,7 +52,9 @@ class Links:
     of: dict[Cable, LinkRecord] = field(default_factory=dict)
     # Cables that work and are not up: they wait, or are held. What joins the fabric where nothing else does.
     spare: set[Cable] = field(default_factory=set)
-    _up: set[Cable] = field(default_factory=set)
+    up: set[Cable] = field(default_factory=set)
+    _down: set[Cable] = field(default_factory=set)
+    _up_at: dict[int, set[Cable]] = field(default_factory=dict)
     _at: dict[PortRef, set[Cable]] = field(default_factory=dict)
     # When a cable is to be looked at again although nothing has happened to it.
     _due_s: dict[Cable, float] = field(default_factory=dict)
@@ -138,7 +140,11 @@ class Links:
 
     def _file(self, cable: Cable, record: LinkRecord) -> None:
         up, works = record.state is LinkState.UP, record.seen is Seen.BOTH_WAYS
-        (self._up.add if up else self._up.discard)(cable)
+        (self.up.add if up else self.up.discard)(cable)
+        for end in cable:
+            of_switch = self._up_at.setdefault(end.dpid, set())
+            (of_switch.add if up else of_switch.discard)(cable)
+        (self._down.add if record.state is LinkState.DOWN else self._down.discard)(cable)
         (self.spare.add if works and not up else self.spare.discard)(cable)
         self._due_s.pop(cable, None)
         if record.state is LinkState.HELD:
@@ -148,16 +154,23 @@ class Links:
 
     def _drop_replaced(self) -> None:
         """A cable that was moved leaves no dead link behind."""
-        taken = {end for cable in self._up for end in cable}
-        for cable in [c for c, r in self.of.items() if r.state is LinkState.DOWN and not taken.isdisjoint(c)]:
+        if not self._down:
+            return
+        taken = {end for cable in self.up for end in cable}
+        for cable in [cable for cable in self._down if not taken.isdisjoint(cable)]:
             del self.of[cable]
+            self._down.discard(cable)
             self._due_s.pop(cable, None)
             for end in cable:
                 self._at[end].discard(cable)
 
+    def up_at(self, dpid: int) -> Collection[Cable]:
+        """Those with an end at this switch."""
+        return self._up_at.get(dpid, ())
+
     def usable_links(self) -> Collection[Cable]:
         """Each cable that is up, once, sorted."""
-        return sorted(self._up)
+        return sorted(self.up)
 
     def next_deadline_s(self) -> float | None:
         return min(self._due_s.values(), default=None)

@@ -96,17 +96,21 @@ def merged(base: Mapping[int, SwitchTables], steering: Mapping[int, SwitchTables
     }
 
 
+_TO_US = (Output(OFPP_CONTROLLER, WHOLE_PACKET),)
+# What discovery rests on.
+BEACON_PUNT = checked(Rule(GUARD.table_id, 1000, match(eth_type=_LLDP), cookie(Kind.GUARD), _TO_US))
+
+
 # The same on every switch and in every compilation; sharing the rules makes comparing them cheap as well.
 @lru_cache(maxsize=1)
 def _guard_rules() -> tuple[Rule, ...]:
-    punt = (Output(OFPP_CONTROLLER, WHOLE_PACKET),)
-    ours = cookie(Kind.GUARD)
+    punt, ours = _TO_US, cookie(Kind.GUARD)
     # Bridge-filtered multicast (IEEE 802.1Q, table 8-1) never leaves the link it was sent on.
     link_local = match(eth_dst=(0x0180C2000000, 0xFFFFFFFFFFF0))
     answers_to_us = match(eth_type=_ARP, eth_dst=int(PROBE_MAC.replace(":", ""), 16))
     questions_to_all = match(eth_type=_ARP, eth_dst=0xFFFFFFFFFFFF)
     return (
-        checked(Rule(GUARD.table_id, 1000, match(eth_type=_LLDP), ours, punt)),
+        BEACON_PUNT,
         checked(Rule(GUARD.table_id, 900, answers_to_us, ours, punt, meter_id=_PUNT_METER)),
         # The controller learns from every question; the one who is asked gets it as well (and nobody else), so that
         # hosts find one another while no controller answers.

@@ -33,6 +33,8 @@ MAX_UNSENT_BYTES = 64 * 1024 * 1024
 _RECEIVE_BYTES = 1 << 16
 # Decoding takes some 15 us a rule (100 bytes). Longer ones go to a thread, so that the loop keeps turning.
 _DECODE_INLINE_BYTES = 128 * 1024
+# Of packets and counters there are thousands, and each turn of the loop costs as much as handling one.
+_LONGEST_TURN_S = 0.002
 # A switch gives up on a controller that does not answer its echo within seconds; this is early enough to warn.
 _LOOP_DELAY_WARNING_S = 1.0
 
@@ -66,10 +68,11 @@ class AgentLink:
         self._reports = reports
         self._frames = FrameReader()
         self._payloads: deque[bytes] = deque()
+        self._unsent: list[bytes] = []
         self._max_unsent_bytes = max_unsent_bytes
         self._loop = asyncio.get_running_loop()
         self._heard_at_s = self._loop.time()
-        self._pinged_at_s = self._heard_at_s
+        self._pinged_at_s = self._yielded_at_s = self._heard_at_s
         self._nonce = 0
         self._end_reason = ""
         self._log = structlog.get_logger("southbound")
@@ -135,7 +138,9 @@ class AgentLink:
         if message.ByteSize() > _DECODE_INLINE_BYTES:
             return await asyncio.to_thread(read_event, message)
         # With data in the buffer, reading never waits; without this one busy agent would keep everybody else out.
-        await asyncio.sleep(0)
+        if self._loop.time() - self._yielded_at_s > _LONGEST_TURN_S:
+            await asyncio.sleep(0)
+            self._yielded_at_s = self._loop.time()
         return read_event(message)
 
     def _hand_over(self, decoded: Decoded, received: Callable[[Event], None]) -> None:
@@ -188,10 +193,21 @@ class AgentLink:
         if transport.is_closing():
             return
         try:
-            self._writer.write(frame(payload))
+            self._unsent.append(frame(payload))
         except FrameError as error:
             self._end(str(error))
             return
+        if len(self._unsent) == 1:
+            # Several commands often follow from one event: they leave in one go, at the end of this turn.
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        data = b"".join(self._unsent)
+        self._unsent.clear()
+        transport = self._writer.transport
+        if transport.is_closing():
+            return
+        self._writer.write(data)
         unsent = transport.get_write_buffer_size()
         if unsent > self._max_unsent_bytes:
             self._end(f"the agent does not read: {unsent} bytes wait to be sent")

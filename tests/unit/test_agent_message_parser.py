@@ -1,15 +1,21 @@
 """A malformed message ends the session that it came over, and is told once; what Ryu cannot parse hides nothing."""
 
+import contextlib
 import logging
 import struct
 
 import pytest
+from heddle.southbound.v1 import link_pb2 as pb
+from hypothesis import given
+from hypothesis import strategies as st
 from ryu.lib import hub
 from ryu.ofproto import ofproto_common, ofproto_parser, ofproto_protocol
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from apps import message_parser
+from apps.codec_decode import decode_packet_in
+from apps.codec_fields import CodecError
 
 
 class Datapath(ofproto_protocol.ProtocolDesc):  # type: ignore[misc]
@@ -29,11 +35,15 @@ class Clock:
         return self.now_s
 
 
+TAKEN: list[pb.PacketIn] = []
+
+
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    TAKEN.clear()
     monkeypatch.setattr(ofproto_parser, "_MSG_PARSERS", dict(ofproto_parser._MSG_PARSERS))
     made = Clock()
-    message_parser.install(made)
+    message_parser.install(lambda _, packet: TAKEN.append(packet), made)
     return made
 
 
@@ -57,6 +67,10 @@ MALFORMED = {
     "what nobody asked for": _message(ofp.OFPT_QUEUE_GET_CONFIG_REPLY, bytes(32)),
     "queues that nobody asked for": _multipart(ofp.OFPMP_QUEUE, bytes(64)),
     "a table of no length": _multipart(ofp.OFPMP_TABLE_FEATURES, bytes(64)),
+    "a packet cut short": _message(ofp.OFPT_PACKET_IN, bytes(19)),
+    "a packet whose match is longer than it": _message(ofp.OFPT_PACKET_IN, bytes(18) + b"\x01\x00" + bytes(16)),
+    "a packet without a match": _message(ofp.OFPT_PACKET_IN, bytes(40)),
+    "port statistics cut short": _multipart(ofp.OFPMP_PORT_STATS, bytes(111)),
     "group features cut short": _multipart(ofp.OFPMP_GROUP_FEATURES, bytes(39)),
     "a rule of no length": _multipart(ofp.OFPMP_FLOW, bytes(64)),
     "a rule longer than the message": _multipart(ofp.OFPMP_FLOW, b"\xff" * 64),
@@ -147,3 +161,32 @@ def test_what_a_switch_has_room_for_is_read_past_everything_else_it_says_of_its_
     groups = struct.pack("!II4I4I", 0xF, 0x7, 1, 2, 3, 4, 0, 0, 0, 0)
     message = _receive(Datapath(), _multipart(ofp.OFPMP_GROUP_FEATURES, groups))
     assert message.body == [4]  # type: ignore[attr-defined]
+
+
+def _packet_in(match: parser.OFPMatch, data: bytes, table_id: int = 0, cookie: int = 0) -> bytes:
+    matched = bytearray()
+    match.serialize(matched, 0)
+    head = struct.pack("!IHBBQ", 0xFFFFFFFF, len(data), 0, table_id, cookie)
+    return _message(ofp.OFPT_PACKET_IN, head + bytes(matched) + b"\0\0" + data)
+
+
+@given(st.integers(1, 0xFFFFFF00), st.integers(0, 254), st.integers(0, 2**64 - 1), st.binary(max_size=80))
+def test_a_packet_is_read_as_ryu_writes_it(in_port: int, table_id: int, cookie: int, data: bytes) -> None:
+    match = parser.OFPMatch(metadata=7, in_port=in_port, eth_type=0x88CC)
+    sent = _packet_in(match, data, table_id, cookie)
+    by_ryu = parser.OFPPacketIn.parser(Datapath(), 4, ofp.OFPT_PACKET_IN, len(sent), 7, sent)
+    assert (by_ryu.match["in_port"], by_ryu.data) == (in_port, data)
+    assert decode_packet_in(sent) == pb.PacketIn(in_port=in_port, table_id=table_id, cookie=cookie, data=data)
+
+
+@given(st.binary(max_size=120))
+def test_any_bytes_are_a_packet_or_malformed(noise: bytes) -> None:
+    with contextlib.suppress(CodecError):
+        assert isinstance(decode_packet_in(noise), pb.PacketIn)
+
+
+def test_a_packet_goes_past_ryus_events(clock: Clock) -> None:
+    datapath = Datapath()
+    assert _receive(datapath, _packet_in(parser.OFPMatch(in_port=5), b"abc")) is None
+    assert [(packet.in_port, packet.data) for packet in TAKEN] == [(5, b"abc")]
+    assert not datapath.closed

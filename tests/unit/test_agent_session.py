@@ -1,13 +1,14 @@
 """A session's order and its answers, without a switch: requests in, bytes out, replies in, reports out."""
 
 import itertools
+import struct
 
 import pytest
 from heddle.southbound.v1 import link_pb2 as pb
 from ryu.ofproto import ofproto_parser, ofproto_protocol
 from ryu.ofproto import ofproto_v1_3 as ofp
-from ryu.ofproto import ofproto_v1_3_parser as parser
 
+from apps.codec_decode import decode_counters
 from apps.session import BATCH_TIMEOUT_S, SwitchSession
 
 PROTOCOL = ofproto_protocol.ProtocolDesc(ofp.OFP_VERSION)
@@ -212,10 +213,11 @@ def test_unknown_counters_stay_all_ones_and_reserved_ports_are_left_out() -> Non
     session.read_ports(pb.ReadPortStatistics(dpid=1, session_id="s", request_id=9), 0.0)
     ((_, xid),) = _sent(session)
     unknown = 2**64 - 1
-    entries = [
-        parser.OFPPortStats(number, 1, 2, 3, unknown, 5, 6, 7, 8, 0, 0, 0, 0, 12, 0) for number in (1, ofp.OFPP_LOCAL)
-    ]
-    (report,) = session.on_multipart(xid, entries, False, 1.0)
+    entries = b"".join(
+        struct.pack("!I4x12QII", number, 1, 2, 3, unknown, 5, 6, 7, 8, 0, 0, 0, 0, 12, 0)
+        for number in (1, ofp.OFPP_LOCAL)
+    )
+    (report,) = session.on_multipart(xid, decode_counters(entries), False, 1.0)
     (port,) = report.port_statistics.ports
     assert (port.port_no, port.tx_bytes, port.duration_s) == (1, unknown, 12)
 

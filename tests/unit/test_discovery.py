@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import pytest
 from fabrics import leaf, port, spine
 
 from controller.fabric.answers import Answers
@@ -22,7 +23,7 @@ def started(*refs: PortRef) -> Discovery:
 
 def say(discovery: Discovery, sender: PortRef, at: PortRef, now_s: float) -> bool:
     """A beacon that was sent just now."""
-    discovery.timers.hasten(sender, now_s)
+    discovery.timers.set(sender, now_s)
     sent = [beacon for beacon, _ in discovery.beacons_due(now_s) if beacon.sender == sender]
     assert sent
     return discovery.hear(sent[-1], at, now_s)
@@ -206,7 +207,7 @@ def test_beacons_come_quickly_at_first_then_once_a_period() -> None:
     while now < 10.0:
         sent += [now for _ in discovery.beacons_due(now)]
         now = round(now + 0.01, 2)
-    assert [t for t in sent if t < 0.5] == [0.0, 0.1, 0.3]
+    assert [t for t in sent if t < 0.5] == pytest.approx([0.0, 0.1, 0.3], abs=0.011)
     gaps = [b - a for a, b in pairwise(sent[2:])]
     assert all(0.85 <= gap <= 1.05 for gap in gaps)
 
@@ -215,7 +216,28 @@ def test_hearing_a_neighbour_for_the_first_time_answers_at_once() -> None:
     discovery = started(A, B)
     discovery.beacons_due(0.0)
     discovery.hear(Beacon(A, 3), B, 0.05)
-    assert [beacon.sender for beacon, _ in discovery.beacons_due(0.05)] == [B]
+    # B has just sent one, which is under way.
+    assert [beacon.sender for beacon, _ in discovery.beacons_due(0.05)] == []
+    sent = [beacon for beacon, _ in discovery.beacons_due(0.6) if beacon.sender == B]
+    assert sent
+
+    quiet = started(A)
+    quiet.beacons_due(0.0)
+    quiet.set_port(port(B), 0.0)
+    quiet.hold(B.dpid, 0.0)
+    quiet.hear(Beacon(A, 3), B, 0.05)
+    assert [beacon.sender for beacon, _ in quiet.beacons_due(0.05)] == [B]
+
+
+def test_a_switch_that_connects_sends_one_beacon_from_each_port_once_it_punts_them() -> None:
+    discovery = started(A, B)
+    discovery.beacons_due(0.3)
+    discovery.hold(A.dpid, 0.3)
+    assert not discovery.told([A.dpid])
+    assert [beacon.sender for beacon, _ in discovery.beacons_due(0.9)].count(A) == 0
+    discovery.announce(A.dpid, 1.0)
+    assert [beacon.sender for beacon, _ in discovery.beacons_due(1.0)].count(A) == 1
+    assert discovery.told([A.dpid])
 
 
 def test_ports_of_hosts_are_probed_rarely() -> None:

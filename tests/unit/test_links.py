@@ -46,7 +46,7 @@ class Bench:
 
     def talk(self, *ends: PortRef) -> None:
         for sender in ends or AB:
-            self.discovery.timers.hasten(sender, self.now_s)
+            self.discovery.timers.set(sender, self.now_s)
             for beacon, _ in self.discovery.beacons_due(self.now_s):
                 if beacon.sender == sender:
                     self.discovery.hear(beacon, B if sender == A else A, self.now_s)
@@ -181,7 +181,7 @@ def test_a_cable_that_was_moved_leaves_no_dead_link_behind() -> None:
     bench.follow(0.1)
     assert set(bench.links.of) == {AB}
     for sender, at in ((A, C), (C, A)):
-        bench.discovery.timers.hasten(sender, bench.now_s)
+        bench.discovery.timers.set(sender, bench.now_s)
         for beacon, _ in bench.discovery.beacons_due(bench.now_s):
             if beacon.sender == sender:
                 bench.discovery.hear(beacon, at, bench.now_s)
