@@ -42,16 +42,18 @@ from controller.fabric.discovery import Cable, Discovery, Seen
 from controller.fabric.hosts import HostTable
 from controller.fabric.model import PortRef, Role
 from controller.fabric.view import PlanIndex, SwitchFacts, build
+from controller.health import heartbeats
+from controller.health.heartbeats import Heartbeats
 from controller.health.last_resort import needed
 from controller.health.link_states import LinkState
 from controller.health.links import LinkChange, Links
 from controller.health.rates import RateTracker
-from controller.pipeline.compile import compile_base, merged
+from controller.pipeline.compile import BEACON_PUNT, compile_base, merged
 from controller.pipeline.rules import SwitchTables
 from controller.qos.queues import port_queues
 
 # Links come up in bursts; placing and compiling once per burst is enough. Losses are acted on at once.
-_SETTLE_S = 0.02
+_SETTLE_S, _SETTLE_PER_LINK_S = 0.02, 0.0002
 # What does not by itself call for a look at every switch.
 _CALM_EVENTS = (Tick, PacketReceived, PortStatisticsRead)
 
@@ -68,9 +70,13 @@ class Core:
         self.links = Links(self.discovery, settings.damping)
         self.hosts = HostTable(settings.plan)
         self.discovery.leads_to_host = self.hosts.is_host_port
-        # Links that are up, and those that are used although they are held.
-        self.usable: tuple[Cable, ...] = ()
         self._spare: set[Cable] = set()
+        self._last_resort: frozenset[Cable] = frozenset()
+        self._usable: tuple[Cable, ...] | None = None
+        self.heartbeats = Heartbeats(self.links, settings.heartbeat_period_s, settings.counters_per_s)
+        self._rates_due_s: dict[int, float] = {}
+        # Switches that are known to punt beacons, in their present session.
+        self._listening: set[int] = set()
         self.packets = PacketHandler(settings.beacon_key, self.discovery, self.hosts)
         self.reconciler = Reconciler(
             self.state,
@@ -107,13 +113,16 @@ class Core:
         if self._wanted_s is not None and now_s > self._wanted_s:
             # We come late ourselves, busy or starved: the answers of that time are still to be read.
             self.reconciler.forgive(now_s - self._wanted_s)
-        self._stirred = not isinstance(event, _CALM_EVENTS) or self.reconciler.holding
+        # Whether all that is there has been seen shows in answers.
+        awaited = self.reconciler.holding and not isinstance(event, PacketReceived)
+        self._stirred = awaited or not isinstance(event, _CALM_EVENTS)
         commands = self._reduce(event, now_s) + self._listen(now_s)
         # Most events are beacons that bring nothing new; looking at every switch at each would cost the square of them.
         if self._stirred or (self._settle_due_s is not None and now_s >= self._settle_due_s):
             commands += self._settle(now_s)
             self._settle_due_s = self._next_settling_s()
-        found = (self._settle_due_s, self.discovery.next_deadline_s(), self.links.next_deadline_s())
+        watching = (self.discovery, self.links, self.heartbeats)
+        found = (self._settle_due_s, *(who.next_deadline_s() for who in watching))
         self._wanted_s = min((due_s for due_s in found if due_s is not None), default=None)
         return commands
 
@@ -142,11 +151,7 @@ class Core:
             case TablesRead():
                 return self._tables_read(event, now_s)
             case PortStatisticsRead():
-                if (switch := self._current(event.dpid, event.session_id)) is not None:
-                    self.answers.answered(event.dpid, now_s)
-                    switch.heard_s = now_s
-                self.rates.take(event.dpid, event.counters, now_s, self.state.problem.capacity_bps)
-                return []
+                return self._counted(event, now_s)
             case PortChanged():
                 return self._port_changed(event, now_s)
             case SwitchConnected():
@@ -217,9 +222,10 @@ class Core:
             self.discovery.set_port(port, now_s)
             if not port.up and self.hosts.forget_port(port.ref):
                 self._fabric_changed(now_s)
-        self.discovery.announce_again(event.dpid, now_s)
+        self.discovery.hold(event.dpid, now_s)
+        self._listening.discard(event.dpid)
         self._fabric_changed(now_s + _SETTLE_S)
-        self._periodic_due_s = now_s
+        self._periodic_due_s = max(self._periodic_due_s, now_s)
         name = self.plan.name(event.dpid)
         connected = Report(Severity.INFO, f"{name} connected from {event.peer_address}", (("dpid", f"{event.dpid:x}"),))
         return [connected, *self._queues(event)]
@@ -287,10 +293,23 @@ class Core:
         commands = self.reconciler.take_tables(event, now_s)
         # Before anything is put right, or a comparison would show nothing.
         taken = switch is not None and switch.actual is not None and switch.actual is not before
+        commands += self._announce(event.dpid, now_s)
         return commands + self.comparisons.take(event, now_s, taken=taken)
 
+    def _announce(self, dpid: int, now_s: float) -> list[Command]:
+        """To be called whenever more is known of what a switch holds: once it punts what discovery needs, it is told to
+        send beacons, and to ask for the hosts that should be there."""
+        switch = self.state.switches.get(dpid)
+        if switch is None or switch.actual is None or BEACON_PUNT.key not in switch.actual.rules:
+            self._listening.discard(dpid)
+        elif dpid not in self._listening:
+            self._listening.add(dpid)
+            self.discovery.announce(dpid, now_s)
+            return self.packets.probe_planned({dpid})
+        return []
+
     def _answered(self, event: BatchAnswered, now_s: float) -> list[Command]:
-        commands = self.reconciler.take_answer(event, now_s)
+        commands = self.reconciler.take_answer(event, now_s) + self._announce(event.dpid, now_s)
         refused, self.reconciler.refused = self.reconciler.refused, []
         if refused:
             planning.refuse(self.state, refused)
@@ -320,7 +339,8 @@ class Core:
         commands: list[Command] = []
         self.discovery.expire(now_s, self.answers)
         commands += self._follow_links(now_s)
-        return commands + self._beacons(now_s)
+        # What is asked last proves that what was sent before has left.
+        return commands + self._beacons(now_s) + self._watch_links(now_s)
 
     def _settle(self, now_s: float) -> list[Command]:
         commands: list[Command] = []
@@ -353,22 +373,32 @@ class Core:
         return commands
 
     def _follow_links(self, now_s: float) -> list[Command]:
-        """What is lost is acted on at once; what is new may come in bursts."""
-        changes, waiting = self.links.follow(now_s, self.answers), set(self.links.spare)
-        if not changes and waiting == self._spare:
+        """What is lost is acted on at once; what is new comes in bursts, and the more there is the longer they last."""
+        changes = self.links.follow(now_s, self.answers)
+        if not changes and self.links.spare == self._spare:
             return []
-        self._spare = waiting
-        usable = self._usable_links()
-        if usable != self.usable:
-            lost = not set(self.usable) <= set(usable)
-            self.usable = usable
-            self._fabric_changed(now_s if lost else now_s + _SETTLE_S)
+        self._spare = set(self.links.spare)
+        before, self._last_resort = self._last_resort, self._needed()
+        lost = not before <= self._last_resort | self.links.up or any(c.before is LinkState.UP for c in changes)
+        if lost or before != self._last_resort or any(c.after is LinkState.UP for c in changes):
+            self._usable = None
+            self._fabric_changed(now_s if lost else now_s + _SETTLE_S + _SETTLE_PER_LINK_S * len(self.links.up))
+            if self.settings.heartbeat_period_s:
+                self.discovery.pace(2 * len(self.links.up))
         return [report for change in changes if (report := self._link_report(change)) is not None]
 
-    def _usable_links(self) -> tuple[Cable, ...]:
+    def _needed(self) -> frozenset[Cable]:
+        if not self.links.spare:
+            return frozenset()
         leaves = {dpid for dpid, switch in self.state.view.switches.items() if switch.role == Role.LEAF}
-        up = self.links.usable_links()
-        return tuple(sorted([*up, *needed(up, self.links.spare, leaves)]))
+        return frozenset(needed(self.links.up, self.links.spare, leaves))
+
+    @property
+    def usable(self) -> tuple[Cable, ...]:
+        """Links that are up, and those that are used although they are held; sorted."""
+        if self._usable is None:
+            self._usable = tuple(sorted(self.links.up | self._last_resort))
+        return self._usable
 
     def _link_report(self, change: LinkChange) -> Report | None:
         """Ports without carrier are everybody's daily bread; what else takes a link away is news, and so is its end."""
@@ -425,11 +455,39 @@ class Core:
             if (switch := switches.get(port.ref.dpid)) is not None and switch.session_id
         ]
 
+    def _watch_links(self, now_s: float) -> list[Command]:
+        """Heartbeats, and questions to switches about what has arrived."""
+        beats = self.heartbeats.beats(now_s)
+        wanted = {*self.heartbeats.readings(now_s), *self.discovery.questions(now_s, self.answers)}
+        if not beats and not wanted:
+            return []
+        sessions = {dpid: s.session_id for dpid, s in self.state.switches.items() if s.session_id}
+        commands: list[Command] = [
+            SendPacket(dpid, ports, heartbeats.FRAME) for dpid, ports in beats.items() if dpid in sessions
+        ]
+        asked = [dpid for dpid in sorted(wanted & sessions.keys()) if self.answers.ask(dpid, now_s)]
+        return commands + [ReadPortStatistics(dpid, sessions[dpid]) for dpid in asked]
+
+    def _counted(self, event: PortStatisticsRead, now_s: float) -> list[Command]:
+        if (switch := self._current(event.dpid, event.session_id)) is not None:
+            asked_s = self.answers.answered(event.dpid, now_s)
+            switch.heard_s = now_s
+            if asked_s is not None:
+                received = {number: counted.rx_packets for number, counted in event.counters.items()}
+                self.heartbeats.take(event.dpid, received, asked_s, self.answers, now_s)
+        # Rates over a shorter time say little.
+        if now_s >= self._rates_due_s.get(event.dpid, now_s):
+            self._rates_due_s[event.dpid] = now_s + 0.9 * self.settings.statistics_period_s
+            self.rates.take(event.dpid, event.counters, now_s, self.state.problem.capacity_bps)
+        return []
+
     def _periodic(self, now_s: float) -> list[Command]:
         self._periodic_due_s = now_s + self.settings.statistics_period_s
         sessions = [(s.dpid, s.session_id) for s in self.state.switches.values() if s.session_id]
         reads: list[Command] = [
-            ReadPortStatistics(dpid, session) for dpid, session in sessions if self.answers.ask(dpid, now_s)
+            ReadPortStatistics(dpid, session)
+            for dpid, session in sessions
+            if not self.heartbeats.watches(dpid) and self.answers.ask(dpid, now_s)
         ]
         return reads + self.packets.probe_planned({dpid for dpid, _ in sessions})
 
