@@ -12,7 +12,7 @@ from controller.simulation.fuzz_run import run
 from controller.simulation.fuzz_steps import Step, What
 
 EVENTS = 200
-SEEDS = range(20)
+SEEDS = range(16)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -19,7 +19,7 @@ from controller.simulation.watch import DeliveryWatch
 
 FABRIC = plan(leaves=3, spines=2, hosts=2)
 # Longer than a controller waits for switches that it expects.
-LONG_S = 60.0
+LONG_S = 30.0
 JOB = Collective("job", Operation.ALL_REDUCE, Algorithm.RING, ("10.0.1.1", "10.0.2.1", "10.0.3.1"), 16_000_000)
 
 
