@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 from core_model import KEY, all_to_all, ask, half_paths, started
@@ -12,11 +13,12 @@ from controller.core.commands import Accepted
 from controller.core.events import CollectiveAnnounced
 from controller.core.machine import Core
 from controller.core.settings import CoreSettings
-from controller.fabric.model import Role
+from controller.fabric.model import PortRef, Role
 from controller.fabric.plan import FabricPlan, PlannedHost, PlannedLink, PlannedSwitch
+from controller.fabric.three_tiers import fabric_paths
 from controller.formats.topology_file import load
 from controller.simulation.network import ModelNetwork
-from controller.simulation.walk import Wrong, check_delivery
+from controller.simulation.walk import Wrong, check_delivery, roce_probes, walk
 
 THREE_TIERS = load(Path(__file__).parents[2] / "topologies" / "threetier-2x2x2.yaml")
 RATE_BPS = 8_000_000
@@ -146,3 +148,44 @@ def test_pods_are_shown_by_the_plans_names_or_by_number(with_plan: bool) -> None
     core, network = started(THREE_TIERS) if with_plan else without_a_plan(THREE_TIERS)
     shown = {s.dpid: (s.role, s.pod) for s in views.topology(core, network.now_s).switches}
     assert shown == {s.dpid: (s.role.value, s.pod) for s in THREE_TIERS.switches}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_cuts_leave_exactly_the_pairs_reached_that_a_way_up_and_down_joins(seed: int) -> None:
+    """Cables fail and come back with a job in place; some are missing from the start, some are parallel."""
+    random = Random(seed)
+    links = tuple(link for link in THREE_TIERS.links if random.random() > 0.08)
+    doubled = tuple(replace(k, a_port=k.a_port + 20, b_port=k.b_port + 20) for k in links if random.random() < 0.2)
+    of = replace(THREE_TIERS, links=links + doubled)
+    core, network = started(of, seed)
+    ask(network, CollectiveAnnounced(1, all_to_all(of)))
+    dpid = {s.name: s.dpid for s in of.switches}
+    cables = [network.wiring.cable_at(PortRef(dpid[k.a], k.a_port)) for k in of.links]
+    for _ in range(3):
+        cut = random.sample(cables, random.randint(1, 5))
+        for cable in cut:
+            network.cut(cable)  # type: ignore[arg-type]
+        network.run_for(random.uniform(0.0, 0.02))
+        assert [v for v in check_delivery(network) if v.wrong is Wrong.LOOPED] == []
+        network.run_until_quiet(60)
+        assert wrongly_reached(core, network) == []
+        assert half_paths(network) + network.record.ordering_problems() == []
+        for cable in random.sample(cut, len(cut) // 2):
+            network.restore(cable)  # type: ignore[arg-type]
+        network.run_until_quiet(60)
+        assert wrongly_reached(core, network) == []
+
+
+def wrongly_reached(core: Core, network: ModelNetwork) -> list[str]:
+    """Pairs of hosts that are reached although no path joins their leaves, or the other way round."""
+    paths = fabric_paths(core.state.view)
+    found = []
+    for source in network.hosts.values():
+        for destination in network.hosts.values():
+            leaves = (source.port.dpid, destination.port.dpid)
+            joined = leaves[0] == leaves[1] or paths.joins(leaves)
+            for packet in roce_probes(source, destination) if source is not destination else ():
+                result = walk(network, packet, source.name)
+                if result.delivered != ((destination.name,) if joined else ()) or result.looped:
+                    found.append(result.explain())
+    return found
