@@ -36,7 +36,7 @@ _LONGEST_BACKOFF_S = 30.0
 _NO_HOLD = float("-inf")
 # A bundle costs a round trip more than messages one by one, and pays off by itself where they are many (measured with
 # Open vSwitch 3.1: even at some 100 to a switch).
-_MOST_WITHOUT_BUNDLE = 64
+MOST_WITHOUT_BUNDLE = 64
 
 Batches = list[tuple[SwitchState, tuple[Modification, ...]]]
 
@@ -187,7 +187,7 @@ class Reconciler:
     @staticmethod
     def _is_small_addition(switch: SwitchState, modifications: tuple[Modification, ...]) -> bool:
         """What only adds leaves nothing half changed: each flow is on its path or, as before, on ECMP."""
-        few = len(modifications) <= _MOST_WITHOUT_BUNDLE
+        few = len(modifications) <= MOST_WITHOUT_BUNDLE
         return few and switch.actual is not None and only_adds(modifications, switch.actual)
 
     def take_answer(self, event: BatchAnswered, now_s: float) -> list[Command]:

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -270,6 +270,25 @@ def three_tier_paths(view: FabricView) -> ThreeTierPaths:
 
 
 def fabric_paths(view: FabricView) -> TwoTierPaths | ThreeTierPaths:
-    """Of two tiers, or of three where there is a core."""
-    three = any(switch.role == Role.CORE for switch in view.switches.values())
-    return three_tier_paths(view) if three else two_tier_paths(view)
+    """Of two tiers, or of three where there is a core; for one and the same view the same object."""
+    return _paths_of(_ThisView(view))
+
+
+class _ThisView:
+    """A view as a key: equal to itself alone. Views are frozen, and to compare two is dearer than to find paths."""
+
+    def __init__(self, view: FabricView) -> None:
+        self.view = view
+
+    def __hash__(self) -> int:
+        return id(self.view)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ThisView) and other.view is self.view
+
+
+# Jobs come and go while the fabric stays as it is: finding its paths took a third of placing a small one.
+@lru_cache(maxsize=4)
+def _paths_of(key: _ThisView) -> TwoTierPaths | ThreeTierPaths:
+    three = any(switch.role == Role.CORE for switch in key.view.switches.values())
+    return three_tier_paths(key.view) if three else two_tier_paths(key.view)
