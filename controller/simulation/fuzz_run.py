@@ -188,6 +188,14 @@ class FuzzRun:
             for s in core.state.switches.values()
             if s.session_id is not None and not s.ready
         ]
+        # A slow switch's first word may be under way for longer than the network needs to seem quiet.
+        found += [
+            f"{session.switch.name} has a session that the core does not know"
+            for dpid, session in self.network.sessions.items()
+            if session.open_at_switch
+            and session.open_at_core
+            and (dpid not in core.state.switches or core.state.switches[dpid].session_id != session.session_id)
+        ]
         if not core.reconciler.settled:
             found.append("the reconciler is not settled")
         if core.state.replan_due_s is not None:
