@@ -17,6 +17,7 @@ from controller.fabric.model import PortRef, Role
 from controller.fabric.plan import FabricPlan, PlannedHost, PlannedLink, PlannedSwitch
 from controller.fabric.three_tiers import fabric_paths
 from controller.formats.topology_file import load
+from controller.simulation.admission import Limits
 from controller.simulation.network import ModelNetwork
 from controller.simulation.walk import Wrong, check_delivery, roce_probes, walk
 
@@ -189,3 +190,16 @@ def wrongly_reached(core: Core, network: ModelNetwork) -> list[str]:
                 if result.delivered != ((destination.name,) if joined else ()) or result.looped:
                     found.append(result.explain())
     return found
+
+
+def test_switches_short_of_rules_route_three_tiers_by_prefix_and_leave_flows_to_ecmp() -> None:
+    _core, roomy = started(THREE_TIERS)
+    core = Core(CoreSettings(beacon_key=KEY, plan=THREE_TIERS))
+    network = ModelNetwork(THREE_TIERS, core, seed=3)
+    for name, switch in network.wiring.switches.items():
+        switch.limits = Limits(rules=len(roomy.switch(name).tables().rules) - 6)
+    network.announce_hosts()
+    network.run_until_quiet(120)
+    assert any(room.prefixes for room in core.state.rooms.values())
+    ask(network, CollectiveAnnounced(1, all_to_all(THREE_TIERS)))
+    assert faults(network) == []
