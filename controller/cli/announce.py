@@ -49,6 +49,13 @@ def announce(
     algorithm: Annotated[
         Algorithm | None, typer.Option(help="Left out: the operation's usual one.", show_default=False)
     ] = None,
+    ranks_per_host: Annotated[
+        int | None, typer.Option(min=1, help="Consecutive ranks that share a server.", show_default=False)
+    ] = None,
+    priority: Annotated[
+        int | None,
+        typer.Option(min=0, max=7, help="0 to 7: jobs with the higher one are placed first.", show_default=False),
+    ] = None,
     nccl_log: Annotated[
         Path | None,
         typer.Option(
@@ -70,6 +77,7 @@ def announce(
     """Announce a job's collective: every flow gets its own path. Announcing it again changes nothing."""
     given: dict[str, object] = {"job_id": job, "operation": op, "size_bytes": size, "ranks": ranks, "rings": rings}
     given |= {"queue_pairs": qps, "algorithm": algorithm}
+    given |= {"ranks_per_host": ranks_per_host, "priority": priority}
     flags = {name: value for name, value in given.items() if value is not None}
     collective = as_message(_job(file, flags, nccl_log, hosts))
     with connect(address(ctx, controller)) as connected:

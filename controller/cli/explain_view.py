@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from controller.cli.tables import certificate_text, endpoint_text, plain_table, state_text
+from controller.cli.tables import certificate_text, endpoint_text, moved_lines, plain_table, state_text
 from controller.cli.units import rate_text, size_text, time_text
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def job_view(answer: "collective_pb2.ExplainJobResponse", *, limit: int | None =
     if answer.bounds:
         parts.append(Text("what bounds the fullest link", style="bold"))
         parts += [Text(f"  {bound_words(bound)}") for bound in answer.bounds]
+    parts += [Text(line) for line in moved_lines(answer.job_id, answer.moved)]
     if answer.unplaced:
         parts += _unplaced(answer, limit)
     return Group(*parts, Text.assemble(("all jobs together: ", "bold"), certificate_text(answer.certificate)))

@@ -5,40 +5,60 @@ nothing new is entrusted to it while another way exists. A leaf cannot be gone r
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import inf
 
 from controller.fabric.model import FabricView, PortRef, Role
 from controller.fabric.paths import Pair, TwoTierPaths, link_capacities
 from controller.fabric.three_tiers import ThreeTierPaths, fabric_paths
-from controller.placement.place import certify, place
+from controller.placement.moves import Replan, replan
+from controller.placement.place import certify
 from controller.placement.problem import Demand, Placement, Problem
 
 Paths = TwoTierPaths | ThreeTierPaths
 
 
+@dataclass(frozen=True, slots=True)
+class Around:
+    """The whole problem and what was decided. `whole` is False when the certificate is about a part of the fabric."""
+
+    problem: Problem
+    found: Replan
+    whole: bool = True
+
+
 def placed_around(
-    demands: Sequence[Demand], view: FabricView, silent: frozenset[int], background_bps: Mapping[PortRef, float]
-) -> tuple[Problem, Placement]:
-    """The whole problem, and a placement in which only flows that are there already, or have no other way, cross a
-    silent spine or core. The certificate then is about the fabric that answers."""
-    capacity = link_capacities(view)
+    demands: Sequence[Demand],
+    view: FabricView,
+    silent: frozenset[int],
+    background_bps: Mapping[PortRef, float],
+    group_of: Mapping[str, str],
+    threshold: float,
+) -> Around:
+    """A placement in which only flows that are there already, or have no other way, cross a silent spine or core.
+
+    `group_of` and `threshold` are as in `moves.replan`. The certificate is about the fabric that answers, and while a
+    part of it does not, nothing is moved that can stay.
+    """
     paths = fabric_paths(view)
-    problem = Problem(tuple(demands), paths, capacity, background_bps)
+    problem = Problem(tuple(demands), paths, link_capacities(view), background_bps)
     above = (Role.SPINE, Role.CORE)
     spines = {dpid for dpid in silent if dpid in view.switches and view.switches[dpid].role in above}
     if not spines:
-        return problem, place(problem)
+        return Around(problem, replan(problem, threshold if not silent else inf, group_of=group_of))
     links = tuple(link for link in view.links if spines.isdisjoint((link.a.dpid, link.b.dpid)))
     open_paths = fabric_paths(replace(view, links=links))
-    through = [d for d in demands if _must_cross(d, spines, paths, open_paths)]
+    through = tuple(d for d in demands if _must_cross(d, spines, paths, open_paths))
     crossing = {d.flow_id for d in through}
     around = tuple(d for d in demands if d.flow_id not in crossing)
     # In two tiers these share no link: one has all links of silent spines, and no others.
     parts = (
-        place(Problem(around, open_paths, capacity, background_bps)),
-        place(Problem(tuple(through), paths, capacity, background_bps)),
+        replan(replace(problem, demands=around, paths=open_paths), inf, group_of=group_of),
+        replan(replace(problem, demands=through), inf, group_of=group_of),
     )
-    return problem, _together(*parts)
+    placement = _together(*(part.placement for part in parts))
+    moves = tuple(move for part in parts for move in part.moves)
+    return Around(problem, Replan(placement, moves, 0.0, "switches do not answer: what can stay stays"), whole=False)
 
 
 def _must_cross(demand: Demand, spines: set[int], paths: Paths, open_paths: Paths) -> bool:

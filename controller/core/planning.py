@@ -1,22 +1,25 @@
 """From announced jobs to a path for each steerable unit.
 
 Decides what is placed together and what stays put: units that have a living path keep it, because a move reorders
-RDMA. Which path is best is `placement`'s; which rules follow is `pipeline`'s.
+RDMA; only when asked to, and for a gain, are they moved. Which path is best is `placement`'s; which rules follow is
+`pipeline`'s.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import inf
 
 from controller.core.detours import placed_around
 from controller.core.fitting import fit, steer_rooms
 from controller.core.remembered import Facts
-from controller.core.state import JobState, State, Unit
+from controller.core.state import JobState, State, Unit, UnitMove
 from controller.fabric.model import Host, Path, PortRef
 from controller.pipeline.refusals import NoRoom
 from controller.pipeline.rules import AddRule, SwitchTables
 from controller.pipeline.steering import SteeredFlow
-from controller.placement.bounds import with_host_links
+from controller.placement.completion import with_completion
+from controller.placement.moves import THRESHOLD, Move
 from controller.placement.problem import Demand
 
 
@@ -27,6 +30,8 @@ class UnitLoad:
     src: Host
     dst: Host
     size_bytes: int = 0
+    # The highest of the jobs that use it.
+    priority: int = 0
 
     @property
     def crosses(self) -> bool:
@@ -49,6 +54,7 @@ def units_of(jobs: Iterable[JobState], host_by_address: Mapping[str, Host]) -> d
             unit = (flow.src_address, flow.dst_address, flow.udp_source_port)
             load = result.setdefault(unit, UnitLoad(source, destination))
             load.size_bytes += flow.size_bytes
+            load.priority = max(load.priority, job.collective.priority)
     return result
 
 
@@ -56,9 +62,16 @@ def hosts_by_address(state: State) -> dict[str, Host]:
     return {address: host for host in state.view.hosts for address in host.addresses}
 
 
-def replan(state: State, background_bps: Mapping[PortRef, float], base: Mapping[int, SwitchTables]) -> None:
+def replan(
+    state: State,
+    background_bps: Mapping[PortRef, float],
+    base: Mapping[int, SwitchTables],
+    *,
+    may_move: bool = False,
+) -> None:
     """Places every unit that needs a path, as far as the switches have room for its rules, and leaves paths, steering,
-    problem and placement in the state. `base` is what the switches should hold besides."""
+    problem, placement and moves in the state. `base` is what the switches should hold besides. Units that could stay
+    are moved only if they `may_move` and the plan gains enough by it."""
     units = units_of(state.jobs.values(), hosts_by_address(state))
     left_out = _awaiting_links(state)
     crossing = {u: load for u, load in units.items() if load.crosses and u not in left_out}
@@ -66,13 +79,15 @@ def replan(state: State, background_bps: Mapping[PortRef, float], base: Mapping[
     given_up: dict[int, frozenset[Unit]] = {}
     rooms, near, pinned = steer_rooms(state, base), state.near, _pinned(state, crossing)
     out, refused = set(state.waiting), state.refused_units
+    silent, group_of, threshold = silent_switches(state), _groups(crossing), THRESHOLD if may_move else inf
     while True:
         demands = tuple(
-            Demand(unit_id(u), load.src.leaf, load.dst.leaf, load.size_bytes, pinned=pinned.get(u))
+            Demand(unit_id(u), load.src.leaf, load.dst.leaf, load.size_bytes, pinned.get(u), load.priority)
             for u, load in sorted(crossing.items())
             if u not in out
         )
-        problem, placement = placed_around(demands, state.view, silent_switches(state), background_bps)
+        around = placed_around(demands, state.view, silent, background_bps, group_of, threshold)
+        placement = around.found.placement
         paths = {u: path for u in crossing if u not in out and (path := placement.paths.get(unit_id(u))) is not None}
         fitted = fit(near, steered_flows(state, paths), rooms, out, lambda u: u not in pinned or u in refused)
         if not fitted.given_up:
@@ -80,9 +95,32 @@ def replan(state: State, background_bps: Mapping[PortRef, float], base: Mapping[
         for dpid, lost in fitted.given_up.items():
             given_up[dpid] = given_up.get(dpid, frozenset()) | lost
         out |= fitted.all_given_up
-    state.problem, state.paths, state.steering = problem, paths, fitted.rules
+    state.problem, state.paths, state.steering = around.problem, paths, fitted.rules
     state.given_up, state.refused_units = given_up, set().union(*given_up.values())
-    state.placement = with_host_links(placement, _host_load_s(units.values()))
+    state.placement = with_completion(around.problem, placement, _host_load_s(units.values()), around.whole)
+    _note_moves(state, around.found.moves)
+
+
+def _groups(crossing: Iterable[Unit]) -> dict[str, str]:
+    """What keeps together while that is as good: the queue pairs from one address to another that are told apart."""
+    return {unit_id(unit): f"{unit[0]}>{unit[1]}" for unit in crossing if unit[2]}
+
+
+def _note_moves(state: State, moves: Iterable[Move]) -> None:
+    """Remembers the latest move of every unit that is placed; a first path is no move."""
+    moved = {move.flow_id: move for move in moves if move.before}
+    kept = {unit: move for unit, move in state.moves.items() if unit in state.paths}
+    new = {unit: UnitMove(moved[unit_id(unit)], state.revision + 1) for unit in state.paths if unit_id(unit) in moved}
+    state.moves = kept | new
+
+
+def could_gain(state: State) -> bool:
+    """Whether moving units that could stay might be worth it, and is wise: nowhere a switch is silent or short of room,
+    and everything that is there has been seen."""
+    if state.placement is None or state.learning or state.full or state.given_up or silent_switches(state):
+        return False
+    found = state.placement.certificate
+    return found.max_load_s > found.lower_bound_s * (1 + THRESHOLD)
 
 
 def silent_switches(state: State) -> frozenset[int]:

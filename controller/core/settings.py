@@ -34,6 +34,9 @@ class CoreSettings:
     # How long old rules stay after traffic was switched over, for packets that are still on the old path: queues of
     # 1,000 packets of 4 KiB at 1 Gbit/s drain in 33 ms.
     drain_s: float = 0.1
+    # How long fabric and jobs must have been still before live flows are moved for a better plan. Moving reorders RDMA:
+    # a link that flaps, or a job that is announced in pieces, must not do it again and again.
+    calm_s: float = 1.0
     # How often the tables of a switch that seems right are read again, to find what others changed.
     audit_period_s: float = 10.0
     # Packets a switch may punt per second for ARP and neighbour discovery.

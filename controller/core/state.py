@@ -14,6 +14,7 @@ from controller.pipeline.neighbourhood import Neighbourhood
 from controller.pipeline.room import Room
 from controller.pipeline.rules import SwitchTables
 from controller.pipeline.steering import Steering
+from controller.placement.moves import Move
 from controller.placement.problem import Placement, Problem
 
 
@@ -85,6 +86,14 @@ class Waiter:
     changes_before: int
 
 
+@dataclass(frozen=True, slots=True)
+class UnitMove:
+    """The latest move of a unit, and the revision of the plan that made it."""
+
+    move: Move
+    revision: int
+
+
 @dataclass(slots=True)
 class State:
     switches: dict[int, SwitchState] = field(default_factory=dict)
@@ -112,6 +121,7 @@ class State:
     rooms: dict[int, Room] = field(default_factory=dict)
     problem: Problem = field(default_factory=lambda: Problem((), {}, {}))
     placement: Placement | None = None
+    moves: Mapping[Unit, UnitMove] = field(default_factory=dict)
     desired: Mapping[int, SwitchTables] = field(default_factory=dict)
     waiters: list[Waiter] = field(default_factory=list)
     # Grows with every change of plan or topology.

@@ -1,4 +1,4 @@
-"""What no placement can beat: lower bounds on the fullest link, and with the hosts' links, on completion.
+"""What no placement can beat: lower bounds on the fullest link, cut by cut.
 
 Decides nothing; a certificate compares a placement with these. Pins are left out of account: a bound here holds for
 every placement of the same flows, also for those that move pinned ones, so a gap can be the price of not moving.
@@ -6,7 +6,7 @@ every placement of the same flows, also for those that move pinned ones, so a ga
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import heapify, heapreplace
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from controller.fabric.model import PortRef
 from controller.fabric.paths import IntArray, Pair
 from controller.placement.instance import FloatArray, Instance
-from controller.placement.problem import Placement, Problem
+from controller.placement.problem import Problem
 
 # With unequal links every distinct size costs a pass, and a bound from some of them is as true as one from all.
 _PASSES = 16
@@ -26,13 +26,6 @@ Ends = tuple[int | None, int | None]
 def lower_bound_s(problem: Problem) -> float:
     """Seconds that the fullest link needs in every placement of `problem`; 0.0 when nothing has a path."""
     return instance_bound_s(Instance.of(problem))
-
-
-def with_host_links(placement: Placement, busiest_host_link_s: float) -> Placement:
-    """The same placement, certified with the hosts' own links: no run can end before the busiest of them is done."""
-    certificate = placement.certificate
-    completion_s = max(certificate.completion_bound_s, certificate.lower_bound_s, busiest_host_link_s)
-    return replace(placement, certificate=replace(certificate, completion_bound_s=completion_s))
 
 
 def instance_bound_s(instance: Instance) -> float:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 class Certificate:
     """Loads are seconds: bits placed on a link divided by the bit/s it has left for us.
 
-    `lower_bound_s` is true for every placement of the same flows on the same fabric; `gap` is
-    max_load_s / lower_bound_s - 1 (0 when nothing is to be placed). `completion_bound_s` also counts the hosts' own
-    links, so that no run of the collectives can finish sooner. `bound` names what the lower bound rests on: "leaf
-    uplinks", "leaf pair", "packing", "linear program", ...; empty where that is not told.
+    `lower_bound_s` is true for every placement of the same flows on the same fabric, if the background that was
+    measured keeps its rate; `gap` is max_load_s / lower_bound_s - 1 (0 when nothing is to be placed).
+    `completion_bound_s` needs no such condition: at full link rates, the hosts' own links counted too, no run of the
+    collectives can finish sooner (`completion`; where only placement has spoken it is the lower bound). `bound` names
+    what the lower bound rests on: "leaf uplinks", "leaf pair", "packing", "linear program", ...; empty where that is
+    not told.
     """
 
     max_load_s: float

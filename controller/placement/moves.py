@@ -94,7 +94,7 @@ class _Search:
         kept = place_parts(self.problem, self.group_of, self.steps)
         forced = self._forced(kept)
         now = kept.certificate
-        if now.max_load_s <= now.lower_bound_s * (1 + threshold):
+        if now.gap <= threshold:
             return Replan(
                 kept, forced, 0.0, f"no flow is moved that can stay: at best {_share(now.gap)} could be gained"
             )

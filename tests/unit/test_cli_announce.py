@@ -29,6 +29,7 @@ def announced(fake: Fake) -> pb.Collective:
 
 def test_options_become_the_message(capsys: pytest.CaptureFixture[str]) -> None:
     more = ["--rings", "0,1,2,3", "--rings", "0,2,1,3;3,2,1,0", "--qps", "4", "--algorithm", "ring"]
+    more += ["--ranks-per-host", "2", "--priority", "7"]
     with serving(Fake()) as fake:
         assert invoke(["announce", *OPTIONS, *more, "--controller", fake.address]) == 0
     assert announced(fake) == pb.Collective(
@@ -39,6 +40,8 @@ def test_options_become_the_message(capsys: pytest.CaptureFixture[str]) -> None:
         size_bytes=2**30,
         rings=[pb.Ring(ranks=[0, 1, 2, 3]), pb.Ring(ranks=[0, 2, 1, 3]), pb.Ring(ranks=[3, 2, 1, 0])],
         queue_pairs=4,
+        ranks_per_host=2,
+        priority=7,
     )
     out = capsys.readouterr().out
     assert "job llama: placed, 2 flows (revision 7)" in out

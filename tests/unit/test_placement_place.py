@@ -8,7 +8,8 @@ import pytest
 from controller.fabric.model import FabricView, PortRef
 from controller.fabric.paths import link_capacities, two_tier_paths
 from controller.placement import baselines
-from controller.placement.bounds import lower_bound_s, with_host_links
+from controller.placement.bounds import lower_bound_s
+from controller.placement.completion import counted_background, with_completion
 from controller.placement.place import place
 from controller.placement.problem import Demand, Placement, Problem
 from tests.unit.fabrics import RATE_BPS, leaf, plan, spine, view
@@ -248,11 +249,26 @@ def test_a_capacity_of_nothing_does_not_divide_by_zero() -> None:
 
 
 def test_host_links_bound_completion_and_nothing_else() -> None:
-    placed = place(problem_on(view(plan()), ring(2, 1)))
+    problem = problem_on(view(plan()), ring(2, 1))
+    placed = place(problem)
     assert placed.certificate.completion_bound_s == pytest.approx(FLOW_S)
-    slow = with_host_links(placed, 5.0)
+    slow = with_completion(problem, placed, 5.0)
     assert slow == replace(placed, certificate=replace(placed.certificate, completion_bound_s=5.0))
-    assert with_host_links(placed, 0.0) == placed
+    assert with_completion(problem, placed, 0.0) == placed
+
+
+def test_background_is_left_its_room_but_bounds_no_run() -> None:
+    """Half of every link is taken, by whom nobody knows: the plan reckons with it, the promise about runs does not."""
+    plain = problem_on(view(plan()), ring(2, 1))
+    problem = replace(plain, background_bps=dict.fromkeys(plain.capacity_bps, RATE_BPS / 2))
+    placed = with_completion(problem, place(problem), 0.0)
+    assert placed.certificate.lower_bound_s == pytest.approx(2 * FLOW_S)
+    assert placed.certificate.completion_bound_s == pytest.approx(FLOW_S)
+    assert counted_background(problem) == tuple(sorted(plain.capacity_bps))
+    assert counted_background(plain) == ()
+    # Where the placement went round a part of the fabric its bound says nothing about the whole.
+    around = with_completion(plain, replace(placed), 0.0, whole=False)
+    assert around.certificate.completion_bound_s == pytest.approx(FLOW_S)
 
 
 def test_the_bound_knows_that_flows_are_indivisible() -> None:

@@ -15,9 +15,19 @@ from controller.jobs.collective import Flow
 from controller.placement.bounds import Cut
 from controller.placement.capacity import effective_bps
 from controller.placement.certificate import Certificate
+from controller.placement.completion import counted_background
+from controller.placement.integer_program import INTEGER_PROGRAM
+from controller.placement.packing_bounds import PACKING
+from controller.placement.pattern_bounds import PATTERNS
 
 # Enough to see what is full and what bounds it; `heddle explain link` shows any other.
 _FULLEST, _BOUNDS = 8, 4
+# What proves a bound that no single cut explains.
+_PROOFS = {
+    PACKING: "how whole flows pack onto the links of one leaf",
+    PATTERNS: "how flows of these sizes can fill the links of one leaf",
+    INTEGER_PROGRAM: "a search through all placements of flows that do not divide",
+}
 # Loads are sums of floats.
 _SAME = 1 + 1e-9
 
@@ -47,6 +57,7 @@ class JobExplanationView:
     planned_flows: int
     local_flows: int
     sentences: tuple[str, ...]
+    moved: tuple[PlannedFlowView, ...] = ()
 
 
 def explain_job(core: Core, job_id: str) -> JobExplanationView:
@@ -69,6 +80,7 @@ def explain_job(core: Core, job_id: str) -> JobExplanationView:
         planned_flows=states["planned"],
         local_flows=states["local"],
         sentences=_sentences(core, found),
+        moved=tuple(flow for _, flow in flows if flow.moved_because),
     )
 
 
@@ -123,15 +135,22 @@ def _sentences(core: Core, found: list[Cut]) -> tuple[str, ...]:
     said = [f"{where}: each run of everything announced needs {seconds_text(proof.max_load_s)} there ({proof.method})."]
     if found:
         said.append(_bound_sentence(core, found[0], proof))
-    if proof.completion_bound_s > proof.lower_bound_s * _SAME:
+    completion = seconds_text(proof.completion_bound_s)
+    if counted := len(counted_background(core.state.problem)):
+        where = "1 link direction has" if counted == 1 else f"{counted} link directions have"
         said.append(
-            f"The hosts' own links take {seconds_text(proof.completion_bound_s)}: no placement can make a run shorter."
+            f"{where} measured background, which these figures leave its room; it may be what a job sent by hash "
+            f"before it was announced. Should it give way, a run still takes {completion} at least."
         )
+    elif proof.completion_bound_s > proof.lower_bound_s * _SAME:
+        said.append(f"The hosts' own links take {completion}: no placement can make a run shorter.")
     return tuple(said)
 
 
 def _bound_sentence(core: Core, cut: Cut, proof: Certificate) -> str:
     gap = "The plan reaches that" if proof.proven_optimal else f"The plan is {proof.gap:.1%} above that"
-    # A bound over more than one cut has no single cause.
-    because = cut_words(core, cut) if cut.bound_s * _SAME >= proof.lower_bound_s else "several cuts together"
+    # A bound over more than one cut has no single cause, nor has one from what does not divide.
+    because = _PROOFS.get(proof.bound, "several cuts together")
+    if cut.bound_s * _SAME >= proof.lower_bound_s:
+        because = cut_words(core, cut)
     return f"No placement needs less than {seconds_text(proof.lower_bound_s)}, because of {because}. {gap}."

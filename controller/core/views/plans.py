@@ -22,6 +22,10 @@ class PlannedFlowView:
     udp_source_port: int
     path: tuple[HopView, ...]
     state: str
+    # Of its latest move; empty when it was never moved.
+    moved_because: str = ""
+    path_before: tuple[HopView, ...] = ()
+    moved_revision: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ def _plan(core: Core, job: JobState, about: Surroundings) -> PlanView:
 
 def planned_flow(core: Core, flow: Flow, about: Surroundings) -> PlannedFlowView:
     unit = unit_of(flow)
-    path = core.state.paths.get(unit, ())
+    path, moved = core.state.paths.get(unit, ()), core.state.moves.get(unit)
     return PlannedFlowView(
         flow.flow_id,
         flow.src_host,
@@ -64,4 +68,7 @@ def planned_flow(core: Core, flow: Flow, about: Surroundings) -> PlannedFlowView
         flow.udp_source_port,
         hops(core, path, about.far),
         "planned" if path else ("local" if about.same_leaf(flow) else "ecmp"),
+        moved.move.reason if moved else "",
+        hops(core, moved.move.before, about.far) if moved else (),
+        moved.revision if moved else 0,
     )
