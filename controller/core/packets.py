@@ -1,22 +1,23 @@
-"""What the controller does with punted packets: beacons make links, ARP makes hosts and is answered here.
+"""What the controller does with punted packets: beacons make links; ARP and IPv6 neighbour discovery make hosts and are
+answered here.
 
-ARP is never flooded: a request for a known host is answered, one for an unknown host is asked, at most once a
-second, at those edge ports where no host is known.
+Neither is flooded: a question for a known host is answered, one for an unknown host is asked, at most once a second, at
+those edge ports where no host is known.
 """
 
 from dataclasses import dataclass, field
 
 from controller.core.commands import Command, Report, SendPacket, Severity
 from controller.core.events import PacketReceived
-from controller.fabric import arp, beacon
+from controller.fabric import arp, beacon, ndp, resolution
 from controller.fabric.discovery import Discovery
 from controller.fabric.hosts import UNKNOWN_MAC, HostTable
 from controller.fabric.lldp import MalformedLldp, Neighbour
 from controller.fabric.model import PortRef
 from controller.fabric.neighbours import Neighbours
+from controller.fabric.resolution import Word
 from controller.pipeline.steering import ROCE_V1_ETHERTYPE
 
-_UNSPECIFIED = "0.0.0.0"  # noqa: S104 - an address in a packet, nothing is bound
 _ASK_AGAIN_S = 1.0
 _WAIT_FOR_ANSWER_S = 3.0
 _ALARM_S = 60.0
@@ -33,7 +34,7 @@ class PacketHandler:
     neighbours: Neighbours = field(default_factory=Neighbours)
     _asked_s: dict[str, float] = field(default_factory=dict)
     # Unknown address -> those who asked for it and when.
-    _waiting: dict[str, dict[PortRef, tuple[arp.Arp, float]]] = field(default_factory=dict)
+    _waiting: dict[str, dict[PortRef, tuple[Word, float]]] = field(default_factory=dict)
     _reported: set[str] = field(default_factory=set)
     # Address -> when its owner last said something, and when it was last asked whether it still has it.
     _heard_s: dict[str, float] = field(default_factory=dict)
@@ -48,8 +49,8 @@ class PacketHandler:
         ethertype = located[0] if located else None
         if ethertype == beacon.ETHERTYPE_LLDP:
             return self._lldp(event.data, at, now_s)
-        if ethertype == arp.ETHERTYPE_ARP:
-            return self._arp(event.data, at, now_s)
+        if ethertype in (arp.ETHERTYPE_ARP, ndp.ETHERTYPE_IPV6):
+            return self._resolution(event.data, ethertype, at, now_s)
         if ethertype == ROCE_V1_ETHERTYPE:
             self._count("roce_v1")
             sentence = (
@@ -99,50 +100,51 @@ class PacketHandler:
             return self.alarm(f"forged {at}", f"{sentence}: no link is made", now_s)
         return self._once(f"foreign {at} {neighbour.kind}", f"at {at}: {neighbour}", Severity.INFO)
 
-    def _arp(self, data: bytes, at: PortRef, now_s: float) -> tuple[bool, list[Command]]:
-        message = arp.decode(data)
-        if message is None:
-            self._count("arp_malformed")
-            return False, self._once(f"arp {at}", f"malformed ARP at {at}")
+    def _resolution(self, data: bytes, ethertype: int, at: PortRef, now_s: float) -> tuple[bool, list[Command]]:
+        word = resolution.decode(data, ethertype)
+        if word is None:
+            protocol = "ARP" if ethertype == arp.ETHERTYPE_ARP else "neighbour discovery"
+            self._count("arp_malformed" if ethertype == arp.ETHERTYPE_ARP else "nd_malformed")
+            return False, self._once(f"{protocol} {at}", f"malformed {protocol} at {at}")
         if self.discovery.is_recalled(at):
-            return self._test_memory(message, at, now_s)
-        return self._hear_host(message, at, now_s)
+            return self._test_memory(word, at, now_s)
+        return self._hear_host(word, at, now_s)
 
-    def _test_memory(self, message: arp.Arp, at: PortRef, now_s: float) -> tuple[bool, list[Command]]:
+    def _test_memory(self, word: Word, at: PortRef, now_s: float) -> tuple[bool, list[Command]]:
         """ARP where a remembered cable should be may have come through it, from a switch that is away. Our own
         questions tell: the first switch on their way punts the answers, so they come straight from a host."""
-        if message.target_mac == arp.PROBE_MAC:
+        if word.to_us:
             self.discovery.disprove(at)
-            _, commands = self._hear_host(message, at, now_s)
+            _, commands = self._hear_host(word, at, now_s)
             return True, commands
         if now_s - self._asked_s.get(f"{at}", float("-inf")) < _ASK_AGAIN_S:
             return False, []
         self._asked_s[f"{at}"] = now_s
-        return False, [self._probe(message.sender_ip, at.dpid, (at.port_no,))]
+        return False, [self._probe(word.address, at.dpid, (at.port_no,))]
 
-    def _hear_host(self, message: arp.Arp, at: PortRef, now_s: float) -> tuple[bool, list[Command]]:
+    def _hear_host(self, word: Word, at: PortRef, now_s: float) -> tuple[bool, list[Command]]:
         if self.discovery.faces_switch(at):
             # A host is behind its own leaf port only; anything else was let loose by someone who floods.
             self._count("arp_on_fabric_port")
             return False, []
-        contested = self._contest(message, at, now_s)
+        contested = self._contest(word, at, now_s)
         if contested is not None:
             return False, contested
-        self._heard_s[message.sender_ip] = now_s
-        learnt = self.hosts.learn(message.sender_ip, message.sender_mac, at)
-        commands = self._answer_waiting(message.sender_ip, now_s) if learnt else []
-        if message.operation == arp.REQUEST and message.sender_ip != message.target_ip:
-            commands += self._request(message, at, now_s)
+        self._heard_s[word.address] = now_s
+        learnt = self.hosts.learn(word.address, word.mac, at)
+        commands = self._answer_waiting(word.address, now_s) if learnt else []
+        if word.asks_for is not None:
+            commands += self._request(word, word.asks_for, at, now_s)
         return learnt, commands
 
-    def _contest(self, message: arp.Arp, at: PortRef, now_s: float) -> list[Command] | None:
+    def _contest(self, word: Word, at: PortRef, now_s: float) -> list[Command] | None:
         """What to do about a claim on an address that somebody else has; None when there is nothing against it.
 
         The present owner is asked. Only one that stays silent has moved; one that answers keeps its address.
         """
-        address = message.sender_ip
+        address = word.address
         owner = self.hosts.seen.get(address)
-        if owner is None or (owner.port, owner.mac) == (at, message.sender_mac) or self.hosts.belongs_at(address, at):
+        if owner is None or (owner.port, owner.mac) == (at, word.mac) or self.hosts.belongs_at(address, at):
             return None
         if owner.port == at and owner.mac == UNKNOWN_MAC:
             return None
@@ -154,7 +156,7 @@ class PacketHandler:
             return None
         self._contested_s[address] = now_s
         self._count("address_contested")
-        sentence = f"{message.sender_mac} at {at} claims {address}, which {owner.mac} at {owner.port} has"
+        sentence = f"{word.mac} at {at} claims {address}, which {owner.mac} at {owner.port} has"
         question = self._probe(address, owner.port.dpid, (owner.port.port_no,))
         return [question, *self.alarm(f"contest {address} {at}", sentence, now_s)]
 
@@ -164,20 +166,19 @@ class PacketHandler:
         self.passing_alarms[key] = (sentence, now_s + _ALARM_S)
         return [] if known is not None and known[1] > now_s else [Report(Severity.ERROR, sentence)]
 
-    def _request(self, message: arp.Arp, at: PortRef, now_s: float) -> list[Command]:
-        target = self.hosts.seen.get(message.target_ip)
+    def _request(self, word: Word, asks_for: str, at: PortRef, now_s: float) -> list[Command]:
+        target = self.hosts.seen.get(asks_for)
         if target is not None and target.mac == UNKNOWN_MAC:
             # The tables take the question to it.
             return []
         if target is not None:
             # A host that asks for its own port's address (a duplicate check) is left to its own answer.
-            return [] if target.port == at else [self._reply(message, at, target.mac)]
-        self._waiting.setdefault(message.target_ip, {})[at] = (message, now_s)
-        return self._ask(message.target_ip, now_s)
+            return [] if target.port == at else [self._reply(word, at, target.mac)]
+        self._waiting.setdefault(asks_for, {})[at] = (word, now_s)
+        return self._ask(asks_for, now_s)
 
-    def _reply(self, request: arp.Arp, at: PortRef, mac: str) -> SendPacket:
-        answer = arp.Arp(arp.REPLY, mac, request.target_ip, request.sender_mac, request.sender_ip)
-        return SendPacket(at.dpid, (at.port_no,), arp.encode(answer, request.sender_mac))
+    def _reply(self, request: Word, at: PortRef, mac: str) -> SendPacket:
+        return SendPacket(at.dpid, (at.port_no,), request.answer(mac))
 
     def _answer_waiting(self, address: str, now_s: float) -> list[Command]:
         mac = self.hosts.seen[address].mac
@@ -192,12 +193,16 @@ class PacketHandler:
             return []
         self._forget_old(now_s)
         self._asked_s[address] = now_s
-        known = {host.port for host in self.hosts.seen.values()}
         ports: dict[int, list[int]] = {}
         for ref, state in self.discovery.ports.items():
-            if state.port.up and not state.heard and ref not in known:
+            if state.port.up and not state.heard and not self._is_settled(ref, address):
                 ports.setdefault(ref.dpid, []).append(ref.port_no)
         return [self._probe(address, dpid, tuple(sorted(found))) for dpid, found in sorted(ports.items())]
+
+    def _is_settled(self, ref: PortRef, address: str) -> bool:
+        """A host whose address of this family is known is not asked for another one."""
+        version = ":" in address
+        return any((":" in known) == version for known in self.hosts.at(ref))
 
     def _forget_old(self, now_s: float) -> None:
         """Scans for addresses nobody has must not fill the memory."""
@@ -209,9 +214,7 @@ class PacketHandler:
         }
 
     def _probe(self, address: str, dpid: int, ports: tuple[int, ...]) -> SendPacket:
-        """An ARP probe (RFC 5227): sender address 0.0.0.0, so that it changes nobody's cache."""
-        question = arp.Arp(arp.REQUEST, arp.PROBE_MAC, _UNSPECIFIED, "00:00:00:00:00:00", address)
-        return SendPacket(dpid, ports, arp.encode(question, arp.BROADCAST))
+        return SendPacket(dpid, ports, resolution.question(address))
 
     def probe_planned(self, dpids: set[int]) -> list[Command]:
         """Asks for every planned or remembered host not seen yet at the port where it should be."""

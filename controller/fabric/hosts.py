@@ -1,4 +1,4 @@
-"""Where hosts are: learnt from the ARP they send, confirmed against the plan.
+"""Where hosts are: learnt from the ARP and neighbour discovery they send, confirmed against the plan.
 
 Decides who a host is and which port leads to it. It answers no packets itself; `core.packets` does.
 """
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from controller.fabric.model import PortRef
 from controller.fabric.plan import FabricPlan, PlannedHost
 
+_BROADCAST = ipaddress.IPv4Address("255.255.255.255")
 # Of a host that is remembered and has not spoken yet; nobody has this address.
 UNKNOWN_MAC = "00:00:00:00:00:00"
 
@@ -23,7 +24,7 @@ class SeenHost:
 
 @dataclass(slots=True)
 class HostTable:
-    """Mutable; owned by the core. Keyed by IPv4 address in text."""
+    """Mutable; owned by the core. Keyed by address in text, IPv4 or IPv6."""
 
     plan: FabricPlan | None
     seen: dict[str, SeenHost] = field(default_factory=dict)
@@ -31,6 +32,7 @@ class HostTable:
     remembered: dict[str, PortRef] = field(default_factory=dict)
     planned: dict[str, tuple[PlannedHost, PortRef]] = field(init=False)
     _planned_ports: frozenset[PortRef] = field(init=False)
+    _at: dict[PortRef, set[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         dpids = {s.name: s.dpid for s in self.plan.switches} if self.plan else {}
@@ -40,7 +42,11 @@ class HostTable:
 
     def is_host_port(self, port: PortRef) -> bool:
         """By the plan, or because a host has spoken there since the port came up."""
-        return port in self._planned_ports or any(host.port == port for host in self.seen.values())
+        return port in self._planned_ports or bool(self._at.get(port))
+
+    def at(self, port: PortRef) -> Collection[str]:
+        """The addresses that have been seen there."""
+        return self._at.get(port, ())
 
     def belongs_at(self, address: str, port: PortRef) -> bool:
         """The plan says so; of two that claim an address, this one is right."""
@@ -49,16 +55,26 @@ class HostTable:
 
     def learn(self, address: str, mac: str, port: PortRef) -> bool:
         """True when this tells something new. Whether a claim on somebody's address is believed is `core.packets`'s."""
-        ip = ipaddress.IPv4Address(address)
-        if ip.is_unspecified or ip.is_multicast or ip.is_loopback or int(ip) == 0xFFFFFFFF:
+        ip = ipaddress.ip_address(address)
+        if ip.is_unspecified or ip.is_multicast or ip.is_loopback or ip == _BROADCAST:
             return False
         if int(mac[:2], 16) & 1 or mac == UNKNOWN_MAC:
             return False
         seen = SeenHost(address, mac, port)
         if self.seen.get(address) == seen:
             return False
-        self.seen[address] = seen
+        self._put(seen)
         return True
+
+    def _put(self, seen: SeenHost) -> None:
+        self._drop(seen.address)
+        self.seen[seen.address] = seen
+        self._at.setdefault(seen.port, set()).add(seen.address)
+
+    def _drop(self, address: str) -> None:
+        before = self.seen.pop(address, None)
+        if before is not None:
+            self._at[before.port].discard(address)
 
     def believe(self, dpids: Collection[int]) -> None:
         """Remembered hosts behind switches that have not come back are where they were: who could tell otherwise is
@@ -66,17 +82,20 @@ class HostTable:
         for address, port in self.remembered.items():
             planned = self.planned.get(address)
             if port.dpid in dpids and address not in self.seen and (planned is None or planned[1] == port):
-                self.seen[address] = SeenHost(address, UNKNOWN_MAC, port)
+                self._put(SeenHost(address, UNKNOWN_MAC, port))
 
     def forget_port(self, port: PortRef) -> bool:
-        gone = [address for address, host in self.seen.items() if host.port == port]
+        gone = list(self._at.get(port, ()))
         for address in gone:
-            del self.seen[address]
+            self._drop(address)
         return bool(gone)
 
     def forget_switch(self, dpid: int) -> None:
         for port in {host.port for host in self.seen.values() if host.port.dpid == dpid}:
             self.forget_port(port)
+
+    def is_planned(self, seen: SeenHost) -> bool:
+        return seen.address in self.planned
 
     def name_of(self, address: str) -> str:
         entry = self.planned.get(address)

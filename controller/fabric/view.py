@@ -1,11 +1,12 @@
 """Puts ports, links, hosts and the plan together into the one FabricView that placement and compilation use."""
 
+import ipaddress
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from controller.fabric import roles
-from controller.fabric.hosts import HostTable
+from controller.fabric.hosts import UNKNOWN_MAC, HostTable
 from controller.fabric.model import FabricView, Host, Link, Port, PortRef, Role, Switch
 from controller.fabric.plan import FabricPlan
 from controller.fabric.tiers import below_leaves
@@ -85,9 +86,28 @@ def build(
 
 
 def _hosts(hosts: HostTable, known: Iterable[int], rate: Callable[[PortRef], int]) -> list[Host]:
+    """One for each network interface, that is for each name or MAC at a port, with all addresses that it has there."""
     here = set(known)
+    interfaces: dict[tuple[PortRef, str, str], list[str]] = {}
+    names = {
+        (host.port, host.mac): hosts.name_of(host.address) for host in hosts.seen.values() if hosts.is_planned(host)
+    }
+    for seen in sorted(hosts.seen.values(), key=lambda s: (s.port, _rank(s.address))):
+        if seen.port.dpid in here:
+            # What the plan says nothing of (IPv6) belongs to the planned interface of the same MAC.
+            planned = hosts.name_of(seen.address) if hosts.is_planned(seen) else names.get((seen.port, seen.mac), "")
+            alone = seen.address if seen.mac == UNKNOWN_MAC else ""
+            interfaces.setdefault((seen.port, seen.mac, planned or alone), []).append(seen.address)
     return [
-        Host(hosts.name_of(seen.address), seen.mac, (seen.address,), seen.port, rate(seen.port))
-        for seen in sorted(hosts.seen.values(), key=lambda s: (s.port, s.address))
-        if seen.port.dpid in here
+        Host(name or addresses[0], mac, tuple(addresses), port, rate(port))
+        for (port, mac, name), addresses in interfaces.items()
     ]
+
+
+def _rank(address: str) -> tuple[int, str]:
+    """The main address comes first: one that others know, IPv4 before IPv6, before one that only holds on a link."""
+    ip = ipaddress.ip_address(address)
+    return (2 if ip.is_link_local else int(ip.version == _IPV6), address)
+
+
+_IPV6 = 6

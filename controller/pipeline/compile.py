@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from controller.fabric import ndp
 from controller.fabric.arp import ETHERTYPE_ARP as _ARP
 from controller.fabric.arp import PROBE_MAC
 from controller.fabric.beacon import ETHERTYPE_LLDP as _LLDP
@@ -109,12 +110,20 @@ def _guard_rules() -> tuple[Rule, ...]:
     link_local = match(eth_dst=(0x0180C2000000, 0xFFFFFFFFFFF0))
     answers_to_us = match(eth_type=_ARP, eth_dst=int(PROBE_MAC.replace(":", ""), 16))
     questions_to_all = match(eth_type=_ARP, eth_dst=0xFFFFFFFFFFFF)
+    answers_to_us_v6 = match(eth_type=_IPV6, eth_dst=int(PROBE_MAC.replace(":", ""), 16))
+    icmpv6 = {"eth_type": _IPV6, "ip_proto": ndp.ICMPV6}
+    solicitations = match(**icmpv6, icmpv6_type=ndp.SOLICITATION, eth_dst=(0x3333FF000000, 0xFFFFFF000000))
+    advertisements = match(**icmpv6, icmpv6_type=ndp.ADVERTISEMENT, eth_dst=0x333300000001)
     return (
         BEACON_PUNT,
         checked(Rule(GUARD.table_id, 900, answers_to_us, ours, punt, meter_id=_PUNT_METER)),
         # The controller learns from every question; the one who is asked gets it as well (and nobody else), so that
         # hosts find one another while no controller answers.
         checked(Rule(GUARD.table_id, 900, questions_to_all, ours, punt, ROUTE.table_id, _PUNT_METER)),
+        # The same of IPv6: questions go to all whose addresses end alike, unasked words to all.
+        checked(Rule(GUARD.table_id, 900, answers_to_us_v6, ours, punt, meter_id=_PUNT_METER)),
+        checked(Rule(GUARD.table_id, 900, solicitations, ours, punt, meter_id=_PUNT_METER)),
+        checked(Rule(GUARD.table_id, 900, advertisements, ours, punt, meter_id=_PUNT_METER)),
         # A neighbour that is known is confirmed by unicast.
         checked(Rule(GUARD.table_id, 850, match(eth_type=_ARP), ours, goto_table=ROUTE.table_id)),
         checked(Rule(GUARD.table_id, 800, link_local, ours)),

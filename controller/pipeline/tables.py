@@ -35,7 +35,7 @@ _IP = frozenset({"eth_type", "ip_proto", "ip_dscp", "udp_dst"})
 GUARD = Table(
     0,
     "guard",
-    frozenset({"in_port", "eth_type", "eth_dst"}),
+    frozenset({"in_port", "eth_type", "eth_dst", "ip_proto", "icmpv6_type"}),
     frozenset({Output}),
     frozenset({1, 3}),
     may_meter=True,
@@ -67,6 +67,7 @@ _PREREQUISITES: dict[str, tuple[tuple[str, frozenset[int]], ...]] = {
     "ipv6_src": (("eth_type", frozenset({0x86DD})),),
     "ipv6_dst": (("eth_type", frozenset({0x86DD})),),
     "arp_tpa": (("eth_type", frozenset({0x0806})),),
+    "icmpv6_type": (("ip_proto", frozenset({58})),),
     "udp_src": (("ip_proto", frozenset({17})),),
     "udp_dst": (("ip_proto", frozenset({17})),),
 }
