@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from _patch_fabric import ROOT, connect
+from _processes import program, ryu_manager
 from heddle.southbound.framing import FrameReader, frame
 from heddle.southbound.v1 import link_pb2 as pb
 
+from controller.core.reconcile import MOST_WITHOUT_BUNDLE
 from controller.fabric.plan import FabricPlan
 from controller.pipeline.groups import failover_group
 from controller.pipeline.rules import AddGroup, AddRule, Barrier, DeleteGroup, DeleteRule, Modification, Rule, ToGroup
@@ -47,8 +49,6 @@ def agent_seconds(
     ovs: Any, plan: FabricPlan, tables: dict[int, Any], folder: Path, repeat: int
 ) -> dict[int, list[float]]:
     """Seconds of each round by number of flows."""
-    from programming import program, ryu_manager
-
     path = folder / "agent.sock"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
@@ -79,8 +79,10 @@ def _round(peer: Peer, sessions: dict[int, str], tables: dict[int, Any]) -> floa
 
 
 def _payload(dpid: int, session_id: str, changes: Iterable[Modification]) -> bytes:
-    batch = pb.Batch(dpid=dpid, session_id=session_id, batch_id=dpid, atomic=True)
-    batch.modifications.extend(map(write_modification, changes))
+    written = list(map(write_modification, changes))
+    # As the core decides about what is added.
+    atomic = len(written) > MOST_WITHOUT_BUNDLE
+    batch = pb.Batch(dpid=dpid, session_id=session_id, batch_id=dpid, modifications=written, atomic=atomic)
     return pb.ControllerMessage(batch=batch).SerializeToString()
 
 
