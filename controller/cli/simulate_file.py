@@ -155,7 +155,7 @@ class JobEntry(Entry):
     start_s: Seconds = Field(default=0.0, examples=["0.5"])
     iterations: int = Field(default=1, ge=1, le=100_000, examples=["3"])
     compute_s: Seconds = Field(default=0.0, examples=["0.05"])
-    pace: Pace = Field(default=Pace.RANK, strict=False, examples=["rank"])
+    pace: Pace | None = Field(default=None, strict=False, examples=["rank"])
     collective: CollectiveEntry | None = Field(
         default=None, examples=["{operation: all-reduce, algorithm: ring, bytes: 1GiB}"]
     )

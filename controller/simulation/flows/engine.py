@@ -163,7 +163,8 @@ class FlowEngine:
             return None
         wave = self._waves[0]
         active: BoolArray = wave.active
-        if wave.pace != Pace.TOGETHER or int(active.sum()) <= self._detail_lanes or (self._arriving < 1).any():
+        alike = wave.pace == Pace.TOGETHER or (wave.pace == Pace.AT_ONCE and wave.lanes.count.max() == 1)
+        if not alike or int(active.sum()) <= self._detail_lanes or (self._arriving < 1).any():
             return None
         left = wave.left_bits[active]
         slowest = float(rates[0].min())

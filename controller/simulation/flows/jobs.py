@@ -4,12 +4,13 @@ Decides how a collective becomes transfers between servers, step by step. The co
 path a transfer takes is `router`'s. What moves inside a server takes no time and is left out.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from controller.jobs.collective import Collective
+from controller.jobs.collective import Algorithm, Collective, Operation
 from controller.jobs.edges import edges
 from controller.simulation.flows.fabric import FlowFabric
 from controller.simulation.flows.wave import IntArray, Pace
@@ -64,9 +65,12 @@ class Job:
     def units(self) -> dict[Ends, int]:
         """Bytes of one iteration from host to host: what is placed as one."""
         total: dict[Ends, int] = {}
-        for phase in self.phases:
-            for ends, size in phase.transfers.ends() if phase.transfers else ():
-                total[ends] = total.get(ends, 0) + size
+        # Phases of long workloads share their transfers: each is gone through once.
+        sent = [phase.transfers for phase in self.phases if phase.transfers is not None]
+        times = Counter(id(transfers) for transfers in sent)
+        for transfers in {id(each): each for each in sent}.values():
+            for ends, size in transfers.ends():
+                total[ends] = total.get(ends, 0) + size * times[id(transfers)]
         return total
 
 
@@ -86,19 +90,26 @@ class _Rows:
         return Transfers(name, table[:, 0], table[:, 1], table[:, 2], table[:, 3], sizes, server, pace)
 
 
+def usual_pace(collectives: Sequence[Collective]) -> Pace:
+    """By rank; but a direct all-to-all at once, because libraries post all its sends together (as NCCL groups them)."""
+    direct = all(c.operation == Operation.ALL_TO_ALL and c.algorithm == Algorithm.DIRECT for c in collectives)
+    return Pace.AT_ONCE if direct else Pace.RANK
+
+
 def collective_transfers(
     fabric: FlowFabric,
-    collectives: Iterable[Collective],
+    collectives: Sequence[Collective],
     name: str,
-    pace: Pace = Pace.RANK,
+    pace: Pace | None = None,
     server: Mapping[int, int] | None = None,
 ) -> Transfers:
     """Several collectives that run at the same time, such as one in each group of a parallel job.
 
     Ranks are host names of the fabric (KeyError for others). `server[host]` numbers the server of each host's
     interface; without it, a collective's `ranks_per_host` says which ranks share one. At `AT_ONCE` every connection is
-    one transfer.
+    one transfer. Left out, the pace is `usual_pace`.
     """
+    pace = pace or usual_pace(collectives)
     rows = _Rows()
     of: dict[int, int] = dict(server or {})
     for collective in collectives:

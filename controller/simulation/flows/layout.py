@@ -35,7 +35,7 @@ class Layout:
     hosts: tuple[str, ...]
     workload: Workload
     ranks_per_host: int = 1
-    pace: Pace = Pace.RANK
+    pace: Pace | None = None
     _made: dict[tuple[Operation, Group, int], Transfers] = field(default_factory=dict)
 
     @property
