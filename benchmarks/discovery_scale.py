@@ -61,14 +61,15 @@ def _mac(ref: PortRef) -> str:
 
 
 class BeaconFabric(CoreDriver):
-    """Every leaf has one cable to every spine."""
+    """Every leaf has one cable to every spine; ports of hosts are up and silent."""
 
-    def __init__(self, core: Core, leaves: int, spines: int, seed: int) -> None:
+    def __init__(self, core: Core, leaves: int, spines: int, hosts_per_leaf: int = 0, seed: int = 1) -> None:
         super().__init__(core)
         self.busy_s = 0.0
         self.beacons = 0
         self._random = random.Random(seed)
-        ports = {0x1000 + leaf: [PortRef(0x1000 + leaf, n + 1) for n in range(spines)] for leaf in range(leaves)}
+        of_leaf = range(1, spines + hosts_per_leaf + 1)
+        ports = {dpid: [PortRef(dpid, n) for n in of_leaf] for dpid in range(0x1000, 0x1000 + leaves)}
         ports |= {0x2000 + spine: [PortRef(0x2000 + spine, n + 1) for n in range(leaves)] for spine in range(spines)}
         self.switches = {dpid: Switch(dpid, refs) for dpid, refs in ports.items()}
         self._far: dict[PortRef, PortRef] = {}
@@ -129,11 +130,11 @@ class BeaconFabric(CoreDriver):
                 self._tell(switch, PortStatisticsRead(switch.dpid, switch.session_id, counted))
 
     def _cross(self, sender: PortRef, data: bytes) -> None:
-        at = self._far[sender]
-        switch = self.switches[at.dpid]
+        at = self._far.get(sender)
         self.switches[sender.dpid].sent[sender.port_no] += 1
-        if self._random.random() < _LOSS:
+        if at is None or self._random.random() < _LOSS:
             return
+        switch = self.switches[at.dpid]
         switch.received[at.port_no] += 1
         if data[12:14] == _LLDP and BEACON_PUNT.key in switch.tables.rules:
             self.beacons += 1
@@ -143,9 +144,11 @@ class BeaconFabric(CoreDriver):
         return ""
 
 
-def measure(leaves: int, spines: int, minutes: float, seed: int = 1) -> dict[str, Any]:
-    core = Core(CoreSettings(bytes(range(32)), heartbeat_period_s=0.25))
-    fabric = BeaconFabric(core, leaves, spines, seed)
+def measure(
+    leaves: int, spines: int, phases: int, phase_s: int = 60, hosts_per_leaf: int = 0, heartbeat_s: float = 0.25
+) -> dict[str, Any]:
+    core = Core(CoreSettings(bytes(range(32)), heartbeat_period_s=heartbeat_s))
+    fabric = BeaconFabric(core, leaves, spines, hosts_per_leaf)
     links = leaves * spines
     while len(core.links.up) < links and fabric.now_s < 60:
         fabric.run_for(0.05)
@@ -153,17 +156,18 @@ def measure(leaves: int, spines: int, minutes: float, seed: int = 1) -> dict[str
     result["known_s"] = fabric.now_s - _CONNECT_WITHIN_S
     result["known_core_s"], result["known_beacons"] = fabric.busy_s, fabric.beacons
     fabric.run_for(10.0)
-    phases, lost = [], 0
-    for minute in range(max(1, round(minutes))):
+    found, lost = [], 0
+    for number in range(phases):
         before_s, before = fabric.busy_s, fabric.beacons
-        for _ in range(60):
+        for _ in range(phase_s):
             fabric.run_for(1.0)
             lost = max(lost, links - len(core.links.up))
-        phases.append({"core_share": (fabric.busy_s - before_s) / 60, "beacons_per_s": (fabric.beacons - before) / 60})
-        Console(stderr=True).print(f"minute {minute + 1}: {100 * phases[-1]['core_share']:.1f} %", highlight=False)
+        share, beacons = (fabric.busy_s - before_s) / phase_s, (fabric.beacons - before) / phase_s
+        found.append({"core_share": share, "beacons_per_s": beacons})
+        Console(stderr=True).print(f"{(number + 1) * phase_s} s: {100 * share:.1f} %", highlight=False)
     changes = sum(record.penalty.flaps + record.losses for record in core.links.of.values())
-    shares = sorted(phase["core_share"] for phase in phases)
-    result |= {"minutes": len(phases), "lost_links": lost, "losses": changes, "phases": phases}
+    shares = sorted(phase["core_share"] for phase in found)
+    result |= {"seconds": phases * phase_s, "lost_links": lost, "losses": changes, "phases": found}
     result |= {"beacon_period_s": core.discovery.period_s, "heartbeat_s": core.heartbeats.interval_s}
     return result | {"core_share_median": shares[len(shares) // 2], "core_share_worst": shares[-1]}
 
@@ -173,19 +177,27 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--leaves", type=int, default=128)
     parser.add_argument("--spines", type=int, default=32)
-    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--minutes", type=int, default=10)
     options = parser.parse_args()
     result = measure(options.leaves, options.spines, options.minutes)
     if options.json:
         print(json.dumps(result))
         return
     table = Table(title=f"{result['leaves']} leaves x {result['spines']} spines, {result['links']:,} links")
-    for column in ("known after", "core busy for it", "minutes", "false losses", "beacons/s", "core, median", "worst"):
+    for column in (
+        "known after",
+        "core busy for it",
+        "simulated",
+        "false losses",
+        "beacons/s",
+        "core, median",
+        "worst",
+    ):
         table.add_column(column, justify="right")
     beacons = sum(phase["beacons_per_s"] for phase in result["phases"]) / len(result["phases"])
     shares = (f"{100 * result[key]:.1f} %" for key in ("core_share_median", "core_share_worst"))
     known = (f"{result['known_s']:.2f} s", f"{result['known_core_s']:.1f} s")
-    table.add_row(*known, str(result["minutes"]), str(result["losses"]), f"{beacons:,.0f}", *shares)
+    table.add_row(*known, f"{result['seconds']} s", str(result["losses"]), f"{beacons:,.0f}", *shares)
     Console().print(table)
 
 

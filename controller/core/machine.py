@@ -390,7 +390,9 @@ class Core:
             self._fabric_changed(now_s if lost else now_s + _SETTLE_S + _SETTLE_PER_LINK_S * len(self.links.up))
             if self.settings.heartbeat_period_s:
                 self.discovery.pace(2 * len(self.links.up))
-        return [report for change in changes if (report := self._link_report(change)) is not None]
+        up = [end for change in changes if change.after is LinkState.UP for end in change.cable]
+        reports = [report for change in changes if (report := self._link_report(change)) is not None]
+        return reports + self.packets.warn_of_speeds([end for end in up if not self.plan.rate_bps.get(end)])
 
     def _needed(self) -> frozenset[Cable]:
         if not self.links.spare:

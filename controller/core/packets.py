@@ -5,6 +5,7 @@ Neither is flooded: a question for a known host is answered, one for an unknown 
 those edge ports where no host is known.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from controller.core.commands import Command, Report, SendPacket, Severity
@@ -215,6 +216,14 @@ class PacketHandler:
 
     def _probe(self, address: str, dpid: int, ports: tuple[int, ...]) -> SendPacket:
         return SendPacket(dpid, ports, resolution.question(address))
+
+    def warn_of_speeds(self, ends: Iterable[PortRef]) -> list[Command]:
+        """Ports of links whose rate nobody knows; once for all of them."""
+        silent = [ref for ref in ends if (known := self.discovery.ports.get(ref)) and not known.port.speed_bps]
+        if not silent:
+            return []
+        sentence = f"{silent[0]} does not say its speed, and the plan does not either: links count as if they had the"
+        return self._once("speed", f"{sentence} default rate; give rates in a topology file")
 
     def probe_planned(self, dpids: set[int]) -> list[Command]:
         """Asks for every planned or remembered host not seen yet at the port where it should be."""
