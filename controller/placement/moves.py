@@ -15,7 +15,7 @@ from controller.fabric.paths import IntArray
 from controller.placement.cut_bounds import cut_bound
 from controller.placement.instance import TOLERANCE, FloatArray, Instance, in_order
 from controller.placement.place import IMPROVED, IMPROVEMENT_STEPS, answer, refine
-from controller.placement.problem import Placement, Problem
+from controller.placement.problem import Placement, Problem, at_level
 from controller.placement.proof import prove
 from controller.placement.splitting import place_parts
 
@@ -65,13 +65,10 @@ def replan(
     moves: list[Move] = []
     gains: list[str] = []
     gain = 0.0
-    for level in sorted({d.priority for d in problem.demands}, reverse=True) or [0]:
-        present = tuple(
-            replace(d, priority=0, pinned=settled.get(d.flow_id, d.pinned))
-            for d in problem.demands
-            if d.priority >= level
-        )
-        search = _Search(replace(problem, demands=present), frozenset(settled), before, improvement_steps, group_of)
+    levels = sorted({d.priority for d in problem.demands}, reverse=True) or [0]
+    for level in levels:
+        present = problem if len(levels) == 1 else at_level(problem, level, settled)
+        search = _Search(present, frozenset(settled), before, improvement_steps, group_of)
         found = search.replan(threshold)
         settled.update(found.placement.paths)
         moves += found.moves

@@ -4,8 +4,6 @@ Pure: no clock and no randomness, and the order of the demands makes no differen
 lives. Which flows there are, and when to ask again, is decided by `core`.
 """
 
-from dataclasses import replace
-
 import numpy as np
 
 from controller.fabric.model import Path
@@ -20,7 +18,7 @@ from controller.placement.integer_program import INTEGER_PROGRAM, solve
 from controller.placement.least_loaded import least_loaded
 from controller.placement.load import LoadByPort
 from controller.placement.planes import plane_start
-from controller.placement.problem import Demand, Placement, Problem
+from controller.placement.problem import Demand, Placement, Problem, at_level
 from controller.placement.proof import prove
 from controller.placement.routes import TwoTierRoutes, routes_for
 
@@ -47,7 +45,7 @@ def place(problem: Problem, improvement_steps: int = IMPROVEMENT_STEPS) -> Place
     """
     demands = in_order(problem.demands)
     if len({demand.priority for demand in demands}) > 1:
-        return _by_priority(problem, demands, improvement_steps)
+        return _by_priority(problem, improvement_steps)
     routes = routes_for(problem.paths, ((d.src_leaf, d.dst_leaf) for d in demands))
     if demands and isinstance(routes, TwoTierRoutes):
         exact = place_exactly(problem, demands, routes.table)
@@ -61,14 +59,11 @@ def place(problem: Problem, improvement_steps: int = IMPROVEMENT_STEPS) -> Place
     return answer(problem, instance, *with_proof(instance, chosen, method, bound, improvement_steps))
 
 
-def _by_priority(problem: Problem, demands: tuple[Demand, ...], steps: int) -> Placement:
+def _by_priority(problem: Problem, steps: int) -> Placement:
     """Level by level, the highest first, each around what the levels above it have chosen."""
     settled: dict[str, Path] = {}
-    for level in sorted({demand.priority for demand in demands}, reverse=True):
-        present = tuple(
-            replace(d, priority=0, pinned=settled.get(d.flow_id, d.pinned)) for d in demands if d.priority >= level
-        )
-        placement = place(replace(problem, demands=present), steps)
+    for level in sorted({demand.priority for demand in problem.demands}, reverse=True):
+        placement = place(at_level(problem, level, settled), steps)
         settled.update(placement.paths)
     return placement
 

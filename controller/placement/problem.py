@@ -1,7 +1,7 @@
 """What placement is asked, and what it answers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from controller.fabric.model import Path, PortRef
 from controller.placement.certificate import Certificate
@@ -42,3 +42,11 @@ class Placement:
     unplaced: tuple[str, ...]
     load_s: Mapping[PortRef, float]
     certificate: Certificate
+
+
+def at_level(problem: Problem, level: int, settled: Mapping[str, Path]) -> Problem:
+    """The flows of one priority and of those above it, as one; whichever are `settled` already stay where that says."""
+    present = tuple(
+        replace(d, priority=0, pinned=settled.get(d.flow_id, d.pinned)) for d in problem.demands if d.priority >= level
+    )
+    return replace(problem, demands=present)

@@ -18,7 +18,7 @@ from controller.placement.certificate import Certificate
 from controller.placement.cut_bounds import Bound, cut_bound
 from controller.placement.instance import TOLERANCE, FloatArray, Instance, in_order
 from controller.placement.place import IMPROVEMENT_STEPS, answer, best_found, place, refine, with_proof
-from controller.placement.problem import Demand, Placement, Problem
+from controller.placement.problem import Demand, Placement, Problem, at_level
 
 SPLIT = "+split"
 
@@ -85,12 +85,7 @@ def place_parts(problem: Problem, group_of: Mapping[str, str], improvement_steps
         return _place_level(problem, group_of, improvement_steps)
     settled: dict[str, Path] = {}
     for level in levels:
-        present = tuple(
-            replace(d, priority=0, pinned=settled.get(d.flow_id, d.pinned))
-            for d in problem.demands
-            if d.priority >= level
-        )
-        placement = _place_level(replace(problem, demands=present), group_of, improvement_steps)
+        placement = _place_level(at_level(problem, level, settled), group_of, improvement_steps)
         settled.update(placement.paths)
     return placement
 
