@@ -15,9 +15,10 @@ from controller.core.settings import CoreSettings
 from controller.fabric import beacon
 from controller.fabric.model import PortRef
 from controller.fabric.plan import FabricPlan
+from controller.pipeline.packet import Packet
 from controller.pipeline.rules import Bundle
 from controller.simulation.network import ModelNetwork
-from controller.simulation.walk import check_delivery
+from controller.simulation.walk import check_delivery, walk
 
 KEY = b"k" * 32
 HEARTBEAT = {"heartbeat_period_s": 0.25}
@@ -209,3 +210,14 @@ def test_a_planned_link_of_a_switch_that_never_came_is_unknown() -> None:
         (link.state, link.reason) for link in _links(core, network) if "spine2" in (link.a.switch, link.b.switch)
     ]
     assert unknown == [("unknown", "spine2 not connected to the controller")] * 2
+
+
+def test_lldp_of_a_host_goes_nowhere() -> None:
+    core, network = started(plan(leaves=2, spines=1))
+    frames = network.hosts["h21"].received_packets + network.hosts["h22"].received_packets
+    lldp = Packet({"eth_dst": 0x0180C200000E, "eth_src": network.hosts["h11"].mac, "eth_type": 0x88CC})
+    assert walk(network, lldp, "h11").delivered == ()
+    network.send("h11", lldp)
+    network.run_for(1.0)
+    assert network.hosts["h21"].received_packets + network.hosts["h22"].received_packets == frames
+    assert len(core.state.view.links) == 2
