@@ -286,7 +286,8 @@ class Reconciler:
 
     def set_desired(self, desired: dict[int, SwitchTables]) -> None:
         for dpid, switch in self.state.switches.items():
-            if desired.get(dpid) != self.state.desired.get(dpid):
+            before, now = self.state.desired.get(dpid), desired.get(dpid)
+            if before is not now and before != now:
                 switch.unsettled = True
         self.state.desired = desired
 

@@ -90,11 +90,12 @@ def compile_base(
 
 def merged(base: Mapping[int, SwitchTables], steering: Mapping[int, SwitchTables]) -> dict[int, SwitchTables]:
     """Steering on top of the base; a switch that is not connected has no base and is left out."""
-    none = SwitchTables()
-    return {
-        dpid: SwitchTables(b.rules | (s := steering.get(dpid, none)).rules, b.groups | s.groups, b.meters | s.meters)
-        for dpid, b in base.items()
-    }
+    # Where nothing is steered the very same tables stay, and nobody needs to compare them.
+    return {dpid: b if (s := steering.get(dpid)) is None else _together(b, s) for dpid, b in base.items()}
+
+
+def _together(a: SwitchTables, b: SwitchTables) -> SwitchTables:
+    return SwitchTables(a.rules | b.rules, a.groups | b.groups, a.meters | b.meters)
 
 
 _TO_US = (Output(OFPP_CONTROLLER, WHOLE_PACKET),)
