@@ -130,7 +130,7 @@ class _Search:
         instance = Instance.of(free)
         start = _rows(instance, kept.paths)
         bound = cut_bound(instance)
-        found = refine(instance, start, bound.seconds, self.steps)
+        found = refine(instance, start, bound, self.steps)
         method = kept.certificate.method.split("+")[0] + IMPROVED
         if _peak_s(instance, found) > bound.seconds * (1 + THRESHOLD):
             anew = place_parts(free, self.group_of, self.steps)

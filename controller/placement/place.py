@@ -19,7 +19,7 @@ from controller.placement.least_loaded import least_loaded
 from controller.placement.load import LoadByPort
 from controller.placement.planes import plane_start
 from controller.placement.problem import Demand, Placement, Problem, at_level
-from controller.placement.proof import prove
+from controller.placement.proof import prove, prove_by_sizes
 from controller.placement.routes import TwoTierRoutes, routes_for
 
 EDGE_COLOURING = "edge-colouring"
@@ -55,7 +55,7 @@ def place(problem: Problem, improvement_steps: int = IMPROVEMENT_STEPS) -> Place
     bound = cut_bound(instance)
     if not instance.demands:
         return answer(problem, instance, instance.chosen, NOTHING_TO_PLACE, bound)
-    method, chosen = best_found(instance, bound.seconds, improvement_steps)
+    method, chosen = best_found(instance, bound, improvement_steps)
     return answer(problem, instance, *with_proof(instance, chosen, method, bound, improvement_steps))
 
 
@@ -99,11 +99,11 @@ def certify(max_load_s: float, lower_bound_s: float, method: str, bound: str = "
     )
 
 
-def best_found(instance: Instance, bound_s: float, steps: int) -> tuple[str, IntArray]:
+def best_found(instance: Instance, bound: Bound, steps: int) -> tuple[str, IntArray]:
     """(method, links): whichever construction leaves the fullest link lowest, improved."""
     if not instance.movable.any():
         return KEPT, instance.chosen
-    enough_s = bound_s * (1 + TOLERANCE)
+    enough_s = bound.seconds * (1 + TOLERANCE)
 
     def peak_s(chosen: IntArray) -> float:
         return float(instance.load_s(chosen).max())
@@ -117,7 +117,7 @@ def best_found(instance: Instance, bound_s: float, steps: int) -> tuple[str, Int
     plain = least_loaded(instance)
     if best is None or peak_s(plain) <= peak_s(best) * (1 + TOLERANCE):
         best, method = plain, LEAST_LOADED
-    improved = refine(instance, best, bound_s, steps)
+    improved = refine(instance, best, bound, steps)
     if peak_s(improved) > enough_s and not instance.movable.all():
         around = colouring_start(instance, around_pins=True)
         between = least_loaded(instance, *around) if around is not None else improved
@@ -126,9 +126,15 @@ def best_found(instance: Instance, bound_s: float, steps: int) -> tuple[str, Int
     return method + (IMPROVED if (improved != best).any() else ""), improved
 
 
-def refine(instance: Instance, start: IntArray, bound_s: float, steps: int) -> IntArray:
-    """Local search from `start`, to `bound_s` at best: flows pushed aside first, then, where that ends, traded."""
-    return exchange(instance, improve(instance, start, bound_s, steps), bound_s, _TRADES * steps)
+def refine(instance: Instance, start: IntArray, bound: Bound, steps: int) -> IntArray:
+    """Local search from `start`, to `bound` at best: flows pushed aside first, then, where that ends, traded."""
+    pushed = improve(instance, start, bound.seconds, steps)
+    load_s = instance.load_s(pushed)
+    if steps <= 0 or float(load_s.max()) <= bound.seconds * (1 + TOLERANCE):
+        return pushed
+    # Trading aims at a limit: one that no placement can meet only costs it steps.
+    aim = prove_by_sizes(instance, load_s, bound)
+    return exchange(instance, pushed, aim.seconds, _TRADES * steps)
 
 
 def with_proof(

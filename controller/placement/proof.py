@@ -8,7 +8,7 @@ import numpy as np
 from controller.fabric.paths import ABSENT, IntArray
 from controller.placement.cut_bounds import Bound
 from controller.placement.fluid_bounds import linear_program_bound, weighted_bound
-from controller.placement.instance import TOLERANCE, Instance
+from controller.placement.instance import TOLERANCE, FloatArray, Instance
 from controller.placement.packing_bounds import packing_bound
 from controller.placement.pattern_bounds import pattern_bound
 from controller.placement.routes import TwoTierRoutes
@@ -24,9 +24,7 @@ def prove(instance: Instance, chosen: IntArray, bound: Bound) -> Bound:
 
     if proven():
         return bound
-    bound = bound.or_higher(packing_bound(instance, load_s, bound.seconds))
-    if not proven():
-        bound = bound.or_higher(pattern_bound(instance, load_s, bound.seconds))
+    bound = prove_by_sizes(instance, load_s, bound)
     if proven() or _pours_evenly(instance):
         return bound
     exact = linear_program_bound(instance)
@@ -34,6 +32,14 @@ def prove(instance: Instance, chosen: IntArray, bound: Bound) -> Bound:
     if proven() or exact.seconds:
         return bound
     return bound.or_higher(weighted_bound(instance, load_s, peak_s))
+
+
+def prove_by_sizes(instance: Instance, load_s: FloatArray, bound: Bound) -> Bound:
+    """The same from the sizes at single leaves alone, for the placement with the loads `load_s` by link number."""
+    bound = bound.or_higher(packing_bound(instance, load_s, bound.seconds))
+    if float(load_s.max()) <= bound.seconds * (1 + TOLERANCE):
+        return bound
+    return bound.or_higher(pattern_bound(instance, load_s, bound.seconds))
 
 
 def _pours_evenly(instance: Instance) -> bool:

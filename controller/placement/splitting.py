@@ -111,9 +111,9 @@ def _place_level(problem: Problem, group_of: Mapping[str, str], steps: int) -> P
 
 def _spread(instance: Instance, start: IntArray, bound: Bound, steps: int) -> IntArray:
     """The parts taken off full links, or, where that leaves a gap, all placed anew."""
-    chosen = refine(instance, start, bound.seconds, steps)
+    chosen = refine(instance, start, bound, steps)
     if _peak_s(instance, chosen) > bound.seconds * (1 + _ANEW_ABOVE):
-        _, anew = best_found(instance, bound.seconds, steps)
+        _, anew = best_found(instance, bound, steps)
         if _peak_s(instance, anew) < _peak_s(instance, chosen) * (1 - TOLERANCE):
             return anew
     return chosen
