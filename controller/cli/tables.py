@@ -197,8 +197,7 @@ def moved_lines(job_id: str, flows: Iterable["collective_pb2.PlannedFlow"]) -> l
     moved: dict[tuple[int, str], list[str]] = {}
     for flow in flows:
         if flow.moved_because:
-            before = f" (was {path_text(flow.path_before)})"
-            name = flow.flow_id.removeprefix(f"{job_id}/") + before
+            name = f"{flow.flow_id.removeprefix(f'{job_id}/')} (was {path_text(flow.path_before).spellings[-1]})"
             moved.setdefault((flow.moved_revision, flow.moved_because), []).append(name)
     return [
         f"moved at revision {revision}, {because}: {', '.join(names[:_MOVED_SHOWN])}"

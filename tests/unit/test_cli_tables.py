@@ -118,6 +118,32 @@ def test_the_certificate_says_load_bound_gap_method_and_is_printed_once() -> Non
     assert "job b: placed" in text
 
 
+def test_moved_flows_are_named_by_reason_the_latest_first() -> None:
+    answer = plan(flows=4)
+    for number, (revision, reason) in enumerate(
+        [(5, "its path is gone"), (9, "with 2 moves ..."), (9, "with 2 moves ...")]
+    ):
+        moved = answer.flows[number]
+        moved.moved_because, moved.moved_revision = reason, revision
+        moved.path_before.extend(path(1, 2, 2))
+    said = [line for line in shown(plan_view(answer), 200).splitlines() if line.startswith("moved")]
+    assert said == [
+        "moved at revision 9, with 2 moves ...: 1-2:49152 (was via spine2), 2-3:49152 (was via spine2)",
+        "moved at revision 5, its path is gone: 0-1:49152 (was via spine2)",
+    ]
+    many = plan(flows=12)
+    for moved in many.flows:
+        moved.moved_because = "its path is gone"
+    (line,) = [line for line in shown(plan_view(many), 500).splitlines() if line.startswith("moved")]
+    assert line.endswith(" and 4 more")
+
+
+def test_a_bound_is_named_where_it_is_known() -> None:
+    answer = plan()
+    answer.certificate.bound = "leaf uplinks"
+    assert "proven optimal (edge-colouring; by leaf uplinks)" in " ".join(shown(plan_view(answer), 200).split())
+
+
 def test_an_unproven_plan_says_so() -> None:
     answer = plan()
     answer.certificate.proven_optimal = False
