@@ -357,8 +357,10 @@ class Core:
         self._suspect_overdue(now_s)
         silent = planning.silent_switches(self.state)
         if silent != self._silent:
+            # An agent takes all its sessions with it, one by one. A switch that is back is told what is meant now.
+            some_are_back = not self._silent <= silent
             self._silent = silent
-            self._jobs_changed(now_s)
+            self._jobs_changed(now_s if some_are_back else now_s + _SETTLE_S)
         if self.reconciler.holding and (self.reconciler.hold_is_over(now_s) or self._everything_is_seen(now_s)):
             self._end_learning()
             self._fabric_changed(now_s)
