@@ -86,7 +86,7 @@ class FakeViews:
     def topology(self, core: Any, now_s: float) -> TopologyView:
         a, b = EndpointView("leaf1", 1, 1, "leaf1-eth1"), EndpointView("spine1", 101, 1, "spine1-eth1")
         switch = SwitchView(1, "leaf1", "leaf", True, True, 12, 3, 0, "127.0.0.1:40000", "Open vSwitch 3.1.0")
-        links = (LinkView(a, b, "up", 10**10, 5.5, None, 1, 0),) * self._links
+        links = (LinkView(a, b, "up", "", "", 10**10, 5.5, None, 1, 0),) * self._links
         return TopologyView((switch,), links, (), ("look here",), core.revision, True)
 
     def plans(self, core: Any, job_id: str) -> tuple[PlanView, ...]:
