@@ -1,9 +1,9 @@
 """Splits as few flows as it takes over their queue pairs, where one path for each cannot reach the bound.
 
 A flow whose queue pairs have UDP source ports of their own can take several paths, one for each queue pair; every one
-costs a rule and widens what a failure touches, so flows stay whole unless splitting lowers the fullest link. Source of
-the idea: Ethereal (arXiv 2407.00550), which shows that splitting a few flows does what spraying packets does. Decides
-which flows are split and where their parts go; which flows could be is the caller's knowledge.
+widens what a failure touches, and may cost a rule, so flows stay whole unless splitting lowers the fullest link. Source
+of the idea: Ethereal (arXiv 2407.00550), which shows that splitting a few flows does what spraying packets does.
+Decides which flows are split and where their parts go; which flows could be is the caller's knowledge.
 """
 
 from collections import Counter, defaultdict

@@ -51,18 +51,13 @@ def test_trading_never_makes_it_worse_and_keeps_every_flow_on_a_live_path(proble
 
 
 def test_a_chain_goes_from_leaf_to_leaf_until_it_finds_room() -> None:
-    """Every uplink and downlink but those at the chain's two ends carries one flow on either spine: the second flow of
-    leaf 1 on spine 1 finds room only if all others change places."""
-    fabric = view(plan(leaves=5, spines=2))
-    ends = [(1, 2, 0), (1, 3, 0), (4, 3, 1), (4, 2, 0), (5, 2, 1)]
+    """Both flows of leaf 1 are on spine 1. To leaf 2 it may not go over spine 2 as long as leaf 4's flow is not elsewhere,
+    and that depends on leaf 4's other one: they stand in a row, and change places until the last finds room."""
+    ends = [(1, 2, 0), (1, 3, 0), (4, 3, 1), (4, 2, 0)]
     demands = [Demand(f"f{n}", leaf(a), leaf(b), MEGABYTE) for n, (a, b, _) in enumerate(ends)]
-    problem = problem_on(fabric, demands)
-    instance = Instance.of(problem)
+    instance = Instance.of(problem_on(view(plan(leaves=4, spines=2)), demands))
     start = np.array([instance.candidates[i][spine] for i, (_, _, spine) in enumerate(ends)])
     assert instance.load_s(start).max() == pytest.approx(2 * FLOW_S)
-    few = [d for d in demands if d.flow_id != "f4"]
-    instance = Instance.of(replace(problem, demands=tuple(few)))
-    start = start[:4]
     traded = exchange(instance, start, FLOW_S, 1_000)
     assert instance.load_s(traded).max() == pytest.approx(FLOW_S)
 
@@ -104,7 +99,7 @@ def mixed(seed: int) -> Problem:
     return problem_on(fabric, demands)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(5))
 def test_no_bound_is_above_the_optimum_where_brute_force_cannot_go(seed: int) -> None:
     """Whatever placement is to be proven, a poor one as well: bounds from one leaf must not be laid to another."""
     problem, rng = mixed(seed), random.Random(seed)
@@ -121,7 +116,7 @@ def test_no_bound_is_above_the_optimum_where_brute_force_cannot_go(seed: int) ->
         assert prove(instance, start, cut_bound(instance)).seconds <= best * NEARLY
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(5))
 def test_small_fabrics_are_placed_as_well_as_can_be_whole_and_split(seed: int) -> None:
     problem = mixed(seed)
     assert place(problem).certificate.gap < 0.001
