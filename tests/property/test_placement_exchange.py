@@ -51,8 +51,8 @@ def test_trading_never_makes_it_worse_and_keeps_every_flow_on_a_live_path(proble
 
 
 def test_a_chain_goes_from_leaf_to_leaf_until_it_finds_room() -> None:
-    """Both flows of leaf 1 are on spine 1. To leaf 2 it may not go over spine 2 as long as leaf 4's flow is not elsewhere,
-    and that depends on leaf 4's other one: they stand in a row, and change places until the last finds room."""
+    """Both flows of leaf 1 are on spine 1. Spine 2 is no way to leaf 2 while a flow of leaf 4 is on it, which can only
+    change places with leaf 4's other one: they stand in a row, and the last finds room."""
     ends = [(1, 2, 0), (1, 3, 0), (4, 3, 1), (4, 2, 0)]
     demands = [Demand(f"f{n}", leaf(a), leaf(b), MEGABYTE) for n, (a, b, _) in enumerate(ends)]
     instance = Instance.of(problem_on(view(plan(leaves=4, spines=2)), demands))
