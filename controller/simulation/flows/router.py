@@ -48,8 +48,7 @@ class Router:
         self._failures = 0
         self._paths: Paths = strategy.place(self._problem(factor), seed, self._destination)
         # Fixed for the whole run: a flow that may be split has its parts from the start.
-        crossing = self._destination.keys()
-        self.parts: IntArray = np.array([strategy.queue_pairs if u.name in crossing else 1 for u in self._units])
+        self.parts: IntArray = np.full(len(self._units), strategy.queue_pairs)
         self.first: IntArray = np.cumsum(self.parts) - self.parts
         self.rows: LinkRows
         self._relay()
@@ -119,7 +118,7 @@ class Router:
         if self._strategy.ideal:
             return [fabric.ideal_row(unit.source, unit.target)]
         if fabric.leaf[unit.source] == fabric.leaf[unit.target]:
-            return [fabric.row(unit.source, unit.target, ())]
+            return [fabric.row(unit.source, unit.target, ())] * count
         paths: Sequence[Path | None] = self._paths.get(unit.name, (None,))
         if len(paths) < count:
             paths = [paths[0]] * count
