@@ -55,7 +55,7 @@ def _cdf(file: Path, found: Found, values: Callable[[RunSummary], FloatArray], l
         # Steps, because that is what a distribution of few values is; steps of thousands are drawn as a few hundred.
         shown = curve if len(curve) <= 1_000 else np.percentile(curve, np.linspace(0, 100, 500))
         share = np.arange(1, len(shown) + 1) / max(len(shown), 1)
-        axes.step(shown, share, where="post", label=STRATEGIES[key].title, color=_colour(key))
+        axes.step(shown, share, where="post", label=STRATEGIES[key].title, color=_colour(key), linestyle=_style(key))
     axes.set_xlabel(label, fontsize=9)
     axes.set_ylabel(f"share of {what}", fontsize=9)
     axes.set_xlim(left=0)
@@ -80,7 +80,13 @@ def _timeline(file: Path, found: Found) -> Path | None:
 
 
 def _colour(key: str) -> str:
-    return f"C{list(STRATEGIES).index(key) % 10}"
+    """Ten colours are for those that choose paths; what none can beat is black."""
+    routed = [name for name, strategy in STRATEGIES.items() if not strategy.ideal]
+    return f"C{routed.index(key)}" if key in routed else "black"
+
+
+def _style(key: str) -> str:
+    return "--" if STRATEGIES[key].ideal else "-"
 
 
 def _figure() -> tuple[Any, Any]:
