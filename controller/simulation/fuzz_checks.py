@@ -174,11 +174,12 @@ def quiet_traffic(network: ModelNetwork, core: Core, record: Record, seconds: fl
     ports = sum(len(switch.ports) for switch in network.wiring.switches.values())
     beacons = ports * (seconds / (0.9 * settings.beacon_period_s) + 1)
     host_probes = len(network.hosts) * (seconds / settings.statistics_period_s + 1)
+    beats = switches * (seconds / settings.heartbeat_period_s + 1) if settings.heartbeat_period_s else 0.0
     limits = {
         SendBatch: float(_RETRY_BATCHES * switches if limited else 0),
-        SendPacket: beacons + host_probes,
+        SendPacket: beacons + host_probes + beats,
         ReadTables: switches * (seconds / settings.audit_period_s + 1),
-        ReadPortStatistics: switches * (seconds / settings.statistics_period_s + 1),
+        ReadPortStatistics: switches * (seconds / settings.statistics_period_s + 1) + beats,
     }
     for kind, most in limits.items():
         count = len(record.commands_of(kind))

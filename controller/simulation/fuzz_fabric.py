@@ -36,6 +36,8 @@ class FuzzFabric:
     calm: bool = False
     # Rules that others lay are removed by policy.
     removes_foreign: bool = False
+    # Links are watched by counters besides beacons.
+    heartbeats: bool = False
 
     @property
     def limited(self) -> bool:
@@ -88,8 +90,9 @@ def random_fabric(random: Random) -> FuzzFabric:
     even = random.random() < 0.6
     limited = random.random() < 0.2
     extensions = random.choice(("all", "none", "some"))
+    seed = random.randrange(1 << 32)
     return FuzzFabric(
-        seed=random.randrange(1 << 32),
+        seed=seed,
         cables_mbps=tuple(tuple(_cables(random, even) for _ in range(spines)) for _ in range(leaves)),
         hosts=tuple(random.choices((1, 2, 3), (6, 4, 1))[0] for _ in range(leaves)),
         with_plan=random.random() < 0.6,
@@ -102,6 +105,7 @@ def random_fabric(random: Random) -> FuzzFabric:
         spare_groups=random.randrange(6) if limited and random.random() < 0.6 else None,
         calm=random.random() < 0.25,
         removes_foreign=random.random() < 0.3,
+        heartbeats=seed % 4 == 0,
     )
 
 

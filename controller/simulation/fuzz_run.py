@@ -28,6 +28,7 @@ _AUDIT_S = 5.0
 _STATISTICS_S = 2.0
 # Beacons are half of a run's work; so seldom, more of it goes into what they may meet.
 _BEACON_S = 2.0
+_HEARTBEAT_S = 1.0
 # Longer than a beacon's period; and than a silent failure takes to show, where there has been one.
 _SETTLE_S, _SETTLE_AFTER_SILENCE_S = 2.5, 10.5
 # A frozen switch is read again after at most 30 s of back-off; a read may take 10 s to be given up.
@@ -100,7 +101,15 @@ class FuzzRun:
         plan = self._plan if self.fabric.with_plan else None
         qos = QosSettings(enabled=self.fabric.qos)
         settings = CoreSettings(key, plan, qos, ForeignPolicy(self.fabric.removes_foreign), beacon_period_s=_BEACON_S)
-        return Core(replace(settings, statistics_period_s=_STATISTICS_S, audit_period_s=_AUDIT_S))
+        heartbeat_s = _HEARTBEAT_S if self.fabric.heartbeats else 0.0
+        return Core(
+            replace(
+                settings,
+                statistics_period_s=_STATISTICS_S,
+                audit_period_s=_AUDIT_S,
+                heartbeat_period_s=heartbeat_s,
+            )
+        )
 
     # --- steps --------------------------------------------------------------------------------------------
 
