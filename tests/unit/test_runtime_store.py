@@ -5,6 +5,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,7 @@ FACTS = Facts(
     },
     hosts={"10.0.0.1": PortRef(LARGEST, 7)},
     switches=frozenset({1, LARGEST}),
+    cables=frozenset({(PortRef(1, 2), PortRef(LARGEST, 1)), (PortRef(1, 3), PortRef(3, 0xFFFFFF00))}),
 )
 
 
@@ -67,7 +69,9 @@ def test_everything_comes_back_as_it_was(tmp_path: Path) -> None:
 
 def test_the_model_and_the_file_agree_on_every_change(tmp_path: Path) -> None:
     store, model = SqliteStore(str(tmp_path / "h.db")), ModelJournal()
-    gone = FactKeys(("ring",), (("10.0.0.1", "10.0.0.2", 0),), ("10.0.0.1",), (LARGEST,))
+    gone = FactKeys(
+        ("ring",), (("10.0.0.1", "10.0.0.2", 0),), ("10.0.0.1",), (LARGEST,), ((PortRef(1, 2), PortRef(LARGEST, 1)),)
+    )
     other = Facts(jobs={"ring": RememberedJob(RING, (("x", "1"), ("y", "2"), ("z", "3")))}, hosts={"h": PortRef(9, 9)})
     for change in (
         Remember(1, FACTS, FactKeys()),
@@ -78,6 +82,17 @@ def test_the_model_and_the_file_agree_on_every_change(tmp_path: Path) -> None:
         assert store.write(change) == model.write(change) == Remembered(change.change_id)
         assert store.load() == model.facts()
     store.close()
+
+
+def test_a_file_from_before_cables_were_remembered_opens_with_all_its_jobs(tmp_path: Path) -> None:
+    path = tmp_path / "h.db"
+    written(path)
+    with sqlite3.connect(path) as file:
+        file.executescript("DROP TABLE cables; PRAGMA user_version = 1;")
+    file.close()
+    assert loaded(path) == replace(FACTS, cables=frozenset())
+    written(path)
+    assert loaded(path) == FACTS
 
 
 def test_a_killed_process_loses_nothing_that_it_was_told_is_written(tmp_path: Path) -> None:
