@@ -76,6 +76,10 @@ def test_what_is_printed_for_people_and_for_programs(tmp_path: Path, capsys: pyt
     assert found["strategies"]["heddle"]["jobs"]["ring"]["to_ideal"] == pytest.approx(1.0)
     assert run["link_load_s"]["max"] == pytest.approx(2 * once_s)
     assert max(run["series"]["fullest"]) == pytest.approx(1.0, rel=0.05)
+    # Eight directions of four cables, each of which carries the same; the bins of one add up to all it carries.
+    assert len(run["series"]["links"]) == 8
+    for shares in run["series"]["links"].values():
+        assert sum(shares) * run["series"]["bin_s"] == pytest.approx(2 * once_s, rel=0.01)
 
 
 def test_plots_are_drawn_where_they_are_wanted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

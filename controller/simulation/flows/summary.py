@@ -13,17 +13,32 @@ from controller.simulation.flows.fabric import FlowFabric
 from controller.simulation.flows.maxmin import FloatArray
 from controller.simulation.flows.run import JobResult, RunResult
 
+# Links whose course is told one by one.
+_BUSIEST = 8
 _PERCENTILES = {"p50": 50, "p90": 90, "p99": 99, "max": 100}
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The course of the links between switches, in bins of `bin_s`: the fullest one and the mean, as shares of their
-    rates. Empty where the fabric has too many links to watch."""
+    """The course of the links between switches, in bins of `bin_s`: the fullest one in each bin, the mean of all, and
+    by name those links that carry most in all; as shares of nominal rates. Empty where there are too many links to
+    watch."""
 
     bin_s: float
     fullest: tuple[float, ...]
     mean: tuple[float, ...]
+    links: Mapping[str, tuple[float, ...]]
+
+    def plain(self) -> dict[str, object]:
+        def rounded(shares: tuple[float, ...]) -> list[float]:
+            return [round(share, 4) for share in shares]
+
+        return {
+            "bin_s": self.bin_s,
+            "fullest": rounded(self.fullest),
+            "mean": rounded(self.mean),
+            "links": {name: rounded(shares) for name, shares in self.links.items()},
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +71,7 @@ class RunSummary:
             "link_load_s": percentiles(self.load_s),
             "max_over_mean": self.max_over_mean,
             "transfer_s": percentiles(self.transfer_s),
-            "series": {
-                "bin_s": self.series.bin_s,
-                "fullest": [round(share, 4) for share in self.series.fullest],
-                "mean": [round(share, 4) for share in self.series.mean],
-            },
+            "series": self.series.plain(),
             "stranded": list(self.stranded),
             "events": self.events,
         }
@@ -101,7 +112,9 @@ def summarise(fabric: FlowFabric, result: RunResult, seed: int) -> RunSummary:
 
 def _series(fabric: FlowFabric, result: RunResult) -> Series:
     if not len(result.watched) or not fabric.ports:
-        return Series(result.bin_s, (), ())
+        return Series(result.bin_s, (), (), {})
     used = max(int(np.ceil(result.duration_s / result.bin_s)), 1)
     share = result.bins_bps[:used, : fabric.ports] / fabric.capacity_bps()[: fabric.ports]
-    return Series(result.bin_s, tuple(share.max(axis=1).tolist()), tuple(share.mean(axis=1).tolist()))
+    busiest = np.argsort(-share.sum(axis=0), kind="stable")[:_BUSIEST].tolist()
+    links = {fabric.link_name(link): tuple(share[:, link].tolist()) for link in busiest}
+    return Series(result.bin_s, tuple(share.max(axis=1).tolist()), tuple(share.mean(axis=1).tolist()), links)
