@@ -39,8 +39,8 @@ class Product:
 
 
 @contextmanager
-def product(topology: str, logs: Path) -> Iterator[Product]:
-    """Everything up, every link and host found."""
+def product(topology: str | Path, logs: Path) -> Iterator[Product]:
+    """Everything up, every link and host found. `topology` is a file, or the name of one in topologies/."""
     from demo_controllers import OPENFLOW, heddle
     from demo_northbound import Controller
     from lab_fabric import FabricLab
