@@ -13,9 +13,12 @@ _DROPPABLE = frozenset({"packet_in", "port_statistics"})
 
 
 class Outgoing:
-    """A queue of southbound messages in two lanes; certain messages go first and keep their order."""
+    """A queue of southbound messages in two lanes; certain messages go first and keep their order.
 
-    def __init__(self, max_droppable: int = 1024, max_certain: int = 65536) -> None:
+    When a large fabric connects, a beacon comes in at each of its thousands of ports at once.
+    """
+
+    def __init__(self, max_droppable: int = 8192, max_certain: int = 65536) -> None:
         self._certain: deque[link_pb2.AgentMessage] = deque()
         self._droppable: deque[link_pb2.AgentMessage] = deque()
         self._max_droppable = max_droppable

@@ -142,14 +142,21 @@ def ryu(folder: Path) -> Iterator[Ryu]:
 # --- what is measured ---------------------------------------------------------------------------------------
 
 
-def found_s(ovs: Any, plan: FabricPlan, found: Heddle | Ryu) -> float | None:
-    """From the last connection to every link; None when it took longer than patience lasts."""
+def find(ovs: Any, plan: FabricPlan, found: Heddle | Ryu) -> dict[str, Any]:
+    """From the last connection to every link, None when it took longer than patience lasts; and the processor time of
+    each process from the first connection on, which does not depend on what else the machine does."""
+    before = cpu_seconds(found.pid)
     connect_all(ovs, plan)
     last_s = wait(lambda: found.switches() == len(plan.switches), _CONNECT_PATIENCE_S, "all switches")
     try:
-        return wait(lambda: found.links() == len(plan.links), _CONNECT_PATIENCE_S, "all links") - last_s
+        known_s = wait(lambda: found.links() == len(plan.links), _CONNECT_PATIENCE_S, "all links") - last_s
     except Gone:
-        return None
+        known_s = None
+    return {"known_s": known_s, "known_cpu_s": _spent(before, cpu_seconds(found.pid))}
+
+
+def _spent(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
+    return {name: used - before.get(name, 0.0) for name, used in after.items()}
 
 
 def connect_all(ovs: Any, plan: FabricPlan) -> None:
@@ -177,13 +184,12 @@ def noticed_s(ovs: Any, plan: FabricPlan, link: PlannedLink, lose: Loss, found: 
 
 
 def measure_one(ovs: Any, plan: FabricPlan, found: Heddle | Ryu, losses: int, patience_s: float) -> dict[str, Any]:
-    result: dict[str, Any] = {"known_s": found_s(ovs, plan, found)}
+    result = find(ovs, plan, found)
     time.sleep(_STEADY_S)
     before = cpu_seconds(found.pid)
     time.sleep(_STEADY_S)
-    result["cpu_share"] = {
-        name: (after - before.get(name, 0.0)) / _STEADY_S for name, after in cpu_seconds(found.pid).items()
-    }
+    spent = _spent(before, cpu_seconds(found.pid))
+    result["cpu_share"] = {name: used / _STEADY_S for name, used in spent.items()}
     step = max(1, len(plan.links) // (losses * len(LOSSES) + 1))
     links = iter(plan.links[::step])
     for name, lose in LOSSES.items():
@@ -215,15 +221,16 @@ def measure(size: str, losses: int, patience_s: float, ways: list[str]) -> dict[
 
 def show(result: dict[str, Any]) -> None:
     table = Table(title="seconds; worst of the losses, median in brackets")
-    for column in ("switches", "links", "way", "all links", *LOSSES, "processor"):
+    for column in ("switches", "links", "way", "all links", "its processor time", *LOSSES, "processor at rest"):
         table.add_column(column, justify="left" if column == "way" else "right")
     for size in result["sizes"]:
         for way in (way for way in ("heddle", "ryu") if way in size):
             row = size[way]
             cpu = ", ".join(f"{name} {100 * share:.0f} %" for name, share in row["cpu_share"].items())
             known = "not found" if row["known_s"] is None else f"{row['known_s']:.2f}"
+            spent = " + ".join(f"{used:.1f}" for used in row["known_cpu_s"].values())
             noticed = [_text(row[name], result["patience_s"]) for name in LOSSES]
-            table.add_row(str(size["switches"]), str(size["links"]), way, known, *noticed, cpu)
+            table.add_row(str(size["switches"]), str(size["links"]), way, known, spent, *noticed, cpu)
         table.add_section()
     Console(width=140).print(table)
 

@@ -272,12 +272,13 @@ class Discovery:
             return
         # Looking at every port at every beacon would cost the square of the port count.
         self._next_expiry_s = now_s + self.period_s / 10
-        early_s = now_s - _REPLACED_PERIODS * self.period_s
+        early_s, late_s = (now_s - periods * self.period_s for periods in (_REPLACED_PERIODS, MISSED_BEACONS))
         stale = [
             (at, state, sender, hearing)
             for at, state in self.ports.items()
             for sender, hearing in state.heard.items()
-            if hearing.at_s < early_s
+            if hearing.at_s < late_s
+            or (hearing.at_s < early_s and (len(state.heard) > 1 or len(self._heard_at[sender]) > 1))
         ]
         for at, state, sender, hearing in stale:
             if self._is_over(at, state, sender, hearing, now_s, answers):
