@@ -1,6 +1,6 @@
 """Whether the flow simulator says what real switches do: the same job on Mininet and in simulation, side by side.
 
-    ./heddle bench simulator_vs_lab [--seeds 5] [--rate 4M] [--bytes 1200000] [--json]     (root)
+    ./heddle bench simulator_vs_lab [--seeds 5] [--queue-pairs 1,4,16] [--rate 4M] [--bytes 1200000] [--json]
 
 A ring all-reduce of 16 ranks on 4 leaves x 4 spines, every step over the spine, under ECMP with 1, 4 and 16 queue pairs
 and under Heddle. Which uplink each queue pair takes is read from the lab: the leaf switch itself is asked
@@ -57,7 +57,6 @@ from controller.simulation.flows.strategies import Strategy  # noqa: E402
 
 LIMIT = 0.10
 _TOPOLOGY = ROOT / "topologies" / "leafspine-4x4.yaml"
-_QUEUE_PAIRS = (1, 4, 16)
 # Enough that finer ones change no time by as much as a percent.
 _SEGMENTS = 4
 # An acknowledgement's own Ethernet, IPv4 and UDP headers.
@@ -165,7 +164,7 @@ def compare(options: argparse.Namespace, console: Console) -> Iterator[Compared]
         with FabricLab(plan, controllers=[demo_controllers.OPENFLOW], name="simulator-vs-lab") as lab:
             with demo_controllers.ecmp(lab, topology, Path(folder)):
                 lab.ping_pairs()
-                for count in _QUEUE_PAIRS:
+                for count in map(int, options.queue_pairs.split(",")):
                     for seed in range(1, options.seeds + 1):
                         paths = hashed_paths(lab, job.connections(count, seed))
                         run = run_job(lab, job, count, seed, bound_s)
@@ -232,6 +231,7 @@ def _table(runs: Sequence[Compared]) -> Table:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=5, help="runs of each strategy (default: 5)")
+    parser.add_argument("--queue-pairs", default="1,4,16", help="of ECMP's connections (default: 1,4,16)")
     parser.add_argument("--rate", default="4M", help="of every link (default: 4M)")
     parser.add_argument("--bytes", type=int, default=1_200_000, help="buffer of the all-reduce, per rank")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of a table")
