@@ -10,9 +10,9 @@ slow as it can be without the senders' timers taking a queue for a loss (below 4
 again), so that the one thread that forwards everything is no bottleneck.
 
 JSON keys: `topology`, `rate_bps`, `size_bytes`, `bound_s`, `limit`; `runs`, each with `strategy`, `queue_pairs`,
-`seed`, `lab_s`, `simulated_s`, `error` (simulated / lab - 1), `load_s` (the fullest link alone), `retransmissions`,
-`cpu_share` of the machine; `summary` by strategy with `mean_error`, `worst_error` (largest absolute) and `within`
-(share of the runs within `limit`).
+`seed`, `lab_s`, `simulated_s`, `error` (simulated / lab - 1), `load_s` (the fullest link alone), `bytes_ratio` (sent
+between switches, lab / simulated), `retransmissions`, `cpu_share` of the machine; `summary` by strategy with
+`mean_error`, `worst_error` (largest absolute) and `within` (share of the runs within `limit`).
 """
 
 import argparse
@@ -68,7 +68,8 @@ Paths = Mapping[tuple[str, str], tuple[FabricPath, ...]]
 
 @dataclass(frozen=True)
 class Compared:
-    """One run: seconds in the lab, in simulation, and of the fullest link alone."""
+    """One run: seconds in the lab, in simulation, and of the fullest link alone; bytes that all ports between switches
+    sent in the lab, as a multiple of those simulated."""
 
     strategy: str
     queue_pairs: int
@@ -77,6 +78,7 @@ class Compared:
     simulated_s: float
     error: float
     load_s: float
+    bytes_ratio: float
     retransmissions: int
     cpu_share: float
 
@@ -125,8 +127,8 @@ def planned_paths(controller: Controller, job_id: str) -> Paths:
     }
 
 
-def simulated(plan: FabricPlan, job: RingJob, paths: Paths, queue_pairs: int) -> tuple[float, float]:
-    """(completion, the fullest link's load) of the job on these paths, in seconds."""
+def simulated(plan: FabricPlan, job: RingJob, paths: Paths, queue_pairs: int) -> tuple[float, float, float]:
+    """(completion and the fullest link's load of the job on these paths, in seconds; bytes between switches)."""
     fabric = FlowFabric(planned_view(plan))
     ranks = tuple(job.hosts[rank] for rank in job.rings[0])
     ring = Collective("ring", Operation.ALL_REDUCE, Algorithm.RING, ranks, _whole_packets(job))
@@ -140,7 +142,8 @@ def simulated(plan: FabricPlan, job: RingJob, paths: Paths, queue_pairs: int) ->
     completion_s = result.jobs[0].completion_s
     if completion_s is None:
         raise LabError(f"flows without a path in the lab: {', '.join(result.stranded)}")
-    return completion_s, float((result.link_bits / fabric.capacity_bps()[: fabric.own_links]).max())
+    load_s = result.link_bits / fabric.capacity_bps()[: fabric.own_links]
+    return completion_s, float(load_s.max()), float(result.link_bits[: fabric.ports].sum()) / 8
 
 
 def _whole_packets(job: RingJob) -> int:
@@ -185,17 +188,26 @@ def compare(options: argparse.Namespace, console: Console) -> Iterator[Compared]
 def _compared(
     name: str, plan: FabricPlan, job: RingJob, paths: Paths, queue_pairs: int, seed: int, run: Run
 ) -> Compared:
-    completion_s, load_s = simulated(plan, job, paths, queue_pairs)
-    error = completion_s / run.completion_s - 1
+    completion_s, load_s, sent_bytes = simulated(plan, job, paths, queue_pairs)
     return Compared(
-        name, queue_pairs, seed, run.completion_s, completion_s, error, load_s, run.retransmissions, run.cpu_machine
+        strategy=name,
+        queue_pairs=queue_pairs,
+        seed=seed,
+        lab_s=run.completion_s,
+        simulated_s=completion_s,
+        error=completion_s / run.completion_s - 1,
+        load_s=load_s,
+        bytes_ratio=sum(run.load.values()) / sent_bytes,
+        retransmissions=run.retransmissions,
+        cpu_share=run.cpu_machine,
     )
 
 
 def _told(console: Console, found: Compared) -> Compared:
     console.print(
         f"{found.strategy}, seed {found.seed}: lab {found.lab_s:.2f} s, simulated {found.simulated_s:.2f} s "
-        f"({found.error:+.1%}), {found.retransmissions} packets sent again, processors {found.cpu_share:.0%} busy",
+        f"({found.error:+.1%}), {found.bytes_ratio:.3f} x the bytes, {found.retransmissions} packets sent again, "
+        f"processors {found.cpu_share:.0%} busy",
         highlight=False,
     )
     return found

@@ -62,7 +62,7 @@ def test_the_labs_paths_are_what_is_simulated() -> None:
 
 def test_the_worst_error_is_the_largest_either_way() -> None:
     made = [
-        against_lab.Compared("ECMP", 1, seed, 1.0, 1 + error, error, 1.0, 0, 0.5)
+        against_lab.Compared("ECMP", 1, seed, 1.0, 1 + error, error, 1.0, 1.0, 0, 0.5)
         for seed, error in enumerate((0.02, -0.12, 0.04))
     ]
     assert against_lab.summary(made)["ECMP"] == {
