@@ -28,6 +28,19 @@ def row(view: RenderableType, start: str, width: int = 120) -> str:
     return next(line for line in shown(view, width).splitlines() if line.strip().startswith(start))
 
 
+def test_links_that_are_not_up_say_why_and_what_needs_a_person_comes_first() -> None:
+    answer = topology(4, 4)
+    for number, link in enumerate(answer.links):
+        link.state, link.cause, link.reason = "down", "no-carrier", f"no carrier at {link.a.switch}:{link.a.port_no}"
+        if number == 15:
+            link.state, link.cause, link.reason = "held", "flapping", "it flapped 4 times; back in 31 s"
+    text = shown(topology_view(answer))
+    said = [line for line in text.splitlines() if " - " in line]
+    assert "held, it flapped 4 times; back in 31 s" in said[0]
+    assert len(said) == 10
+    assert "6 more links that are not up" in text
+
+
 def test_topology_names_everything_once() -> None:
     answer = topology()
     answer.alarms.append("leaf1:3 expected spine1:1, found spine2:4")
