@@ -169,16 +169,20 @@ def connect_all(ovs: Any, plan: FabricPlan) -> None:
     ovs.vsctl(*arguments[1:])
 
 
-def noticed_s(ovs: Any, plan: FabricPlan, link: PlannedLink, lose: Loss, found: Heddle | Ryu, patience_s: float) -> Any:
-    """From a silent loss to the link's being down; None when it was not noticed. The cable is mended again."""
+def noticed(
+    ovs: Any, plan: FabricPlan, link: PlannedLink, lose: Loss, found: Heddle | Ryu, patience_s: float
+) -> tuple[float | None, int]:
+    """(from a silent loss to the link's being down, None when it was not noticed; how many others were down then). The
+    cable is mended again."""
     dpid = next(switch.dpid for switch in plan.switches if switch.name == link.a)
     wait(lambda: found.has(dpid, link.a_port), patience_s, "the link to lose")
     lose(ovs, link)
     started_s = time.monotonic()
     try:
-        return wait(lambda: not found.has(dpid, link.a_port), patience_s, "the loss") - started_s
+        after_s = wait(lambda: not found.has(dpid, link.a_port), patience_s, "the loss") - started_s
+        return after_s, len(plan.links) - 1 - found.links()
     except Gone:
-        return None
+        return None, 0
     finally:
         restore(ovs, link)
 
@@ -190,13 +194,16 @@ def measure_one(ovs: Any, plan: FabricPlan, found: Heddle | Ryu, losses: int, pa
     time.sleep(_STEADY_S)
     spent = _spent(before, cpu_seconds(found.pid))
     result["cpu_share"] = {name: used / _STEADY_S for name, used in spent.items()}
+    result["lost_besides"] = 0
     step = max(1, len(plan.links) // (losses * len(LOSSES) + 1))
     links = iter(plan.links[::step])
     for name, lose in LOSSES.items():
         result[name] = []
         for _ in range(losses):
-            result[name].append(noticed_s(ovs, plan, next(links), lose, found, patience_s))
-            if result[name][-1] is None:
+            after_s, others = noticed(ovs, plan, next(links), lose, found, patience_s)
+            result[name].append(after_s)
+            result["lost_besides"] = max(result["lost_besides"], others)
+            if after_s is None:
                 break
     return result
 

@@ -11,7 +11,7 @@ beacons follow one another closely, and only when these do not arrive either is 
 A port whose suspicions come to nothing is suspected ever more rarely.
 """
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -27,6 +27,7 @@ FRAME = bytes.fromhex(f"0180c200000f{PROBE_MAC.replace(':', '')}88b5").ljust(60,
 _FIRST_PEACE_S, _LONGEST_PEACE_S = 0.5, 64.0
 # What can be challenged at once: a switch that dies without a word takes as many links with it.
 _MOST_AT_ONCE = 128
+_KEPT_BEATS = 64
 
 
 @dataclass(slots=True)
@@ -46,7 +47,8 @@ class Heartbeats:
     _read_due_s: float = float("-inf")
     # Port -> packets received by it, and when that was asked.
     _received: dict[PortRef, tuple[int, float]] = field(default_factory=dict)
-    _beat_s: float = float("-inf")
+    # Answers may take longer than the next heartbeat.
+    _beats_s: deque[float] = field(default_factory=lambda: deque(maxlen=_KEPT_BEATS))
     _peace: dict[PortRef, _Peace] = field(default_factory=dict)
 
     @property
@@ -62,7 +64,8 @@ class Heartbeats:
         """The ports of each switch that are to send a heartbeat now."""
         if not self.period_s or now_s < self._beat_due_s or not self.links.up:
             return {}
-        self._beat_s, self._beat_due_s = now_s, now_s + self.interval_s
+        self._beats_s.append(now_s)
+        self._beat_due_s = now_s + self.interval_s
         # Half-way between two heartbeats: a reading that raced with one would find nothing now and two the next time.
         self._read_due_s = now_s + self.interval_s / 2
         ports: dict[int, list[int]] = defaultdict(list)
@@ -98,15 +101,18 @@ class Heartbeats:
             if count is None:
                 continue
             before, self._received[at] = self._received.get(at), (count, asked_s)
-            silent = before is not None and before[0] == count and before[1] < self._beat_s < asked_s
-            if silent and challenged < _MOST_AT_ONCE and self._may_suspect(at, sender, answers, now_s):
+            if before is None or before[0] != count or not self._has_beaten(before[1], asked_s):
+                continue
+            # A neighbour that does not answer either is to be blamed itself, and proves nothing.
+            at_work = answers.first(sender.dpid, before[1]) is not None
+            if at_work and challenged < _MOST_AT_ONCE and self._may_suspect(at, now_s):
                 challenged += 1
                 self.links.discovery.challenge(at, sender, now_s)
 
-    def _may_suspect(self, at: PortRef, sender: PortRef, answers: Answers, now_s: float) -> bool:
-        # A neighbour that does not answer either is to be blamed itself, and proves nothing.
-        if answers.first(sender.dpid, now_s - 4 * self.interval_s) is None:
-            return False
+    def _has_beaten(self, from_s: float, until_s: float) -> bool:
+        return any(from_s < beat_s < until_s for beat_s in self._beats_s)
+
+    def _may_suspect(self, at: PortRef, now_s: float) -> bool:
         peace = self._peace.get(at)
         if peace is not None and now_s < peace.until_s:
             return False

@@ -11,6 +11,7 @@ from controller.fabric.plan import FabricPlan
 from controller.health.heartbeats import FRAME
 from controller.health.link_states import LinkState
 from controller.simulation.network import ModelNetwork
+from controller.simulation.timing import Timing
 
 KEY = b"k" * 32
 
@@ -36,6 +37,18 @@ def test_a_silent_loss_is_noticed_within_a_second(sender: str | None, seed: int)
     network.run_for(0.07 * seed)
     network.fail_silently(network.cable("leaf1", "spine1"), sender=sender)
     network.run_for(0.85)
+    assert down(core, network, "leaf1", "spine1")
+    assert len(core.state.view.links) == 8
+
+
+def test_answers_that_come_after_the_next_heartbeat_still_tell() -> None:
+    of = plan(leaves=3, spines=3)
+    core = Core(CoreSettings(KEY, of, heartbeat_period_s=0.25))
+    network = ModelNetwork(of, core, seed=1, timing=Timing(control_latency_s=(0.1, 0.3)))
+    network.run_for(15.0)
+    assert len(core.state.view.links) == len(of.links)
+    network.fail_silently(network.cable("leaf1", "spine1"))
+    network.run_for(2.5)
     assert down(core, network, "leaf1", "spine1")
     assert len(core.state.view.links) == 8
 
