@@ -45,9 +45,9 @@ class Heartbeats:
     counters_per_s: float
     _beat_due_s: float = float("-inf")
     _read_due_s: float = float("-inf")
-    # Port -> packets received by it, and when that was asked.
+    # Port -> packets received by it, and when it was asked that first said so.
     _received: dict[PortRef, tuple[int, float]] = field(default_factory=dict)
-    # Answers may take longer than the next heartbeat.
+    # Oldest first; answers may take longer than the next one.
     _beats_s: deque[float] = field(default_factory=lambda: deque(maxlen=_KEPT_BEATS))
     _peace: dict[PortRef, _Peace] = field(default_factory=dict)
 
@@ -100,17 +100,27 @@ class Heartbeats:
             count = received.get(at.port_no)
             if count is None:
                 continue
-            before, self._received[at] = self._received.get(at), (count, asked_s)
-            if before is None or before[0] != count or not self._has_beaten(before[1], asked_s):
-                continue
-            # A neighbour that does not answer either is to be blamed itself, and proves nothing.
-            at_work = answers.first(sender.dpid, before[1]) is not None
-            if at_work and challenged < _MOST_AT_ONCE and self._may_suspect(at, now_s):
+            before = self._received.get(at)
+            if before is None or before[0] != count:
+                self._received[at] = (count, asked_s)
+            elif (
+                challenged < _MOST_AT_ONCE
+                and self._is_silent(at, sender, before[1], asked_s, answers)
+                and self._may_suspect(at, now_s)
+            ):
                 challenged += 1
                 self.links.discovery.challenge(at, sender, now_s)
 
-    def _has_beaten(self, from_s: float, until_s: float) -> bool:
-        return any(from_s < beat_s < until_s for beat_s in self._beats_s)
+    def _is_silent(self, at: PortRef, sender: PortRef, from_s: float, asked_s: float, answers: Answers) -> bool:
+        """Whether a heartbeat that was sent after `from_s` should have been counted before the port was asked.
+
+        Its sender has answered a question that followed the heartbeat, and only then the port was asked. So neither
+        switch is blamed for being slow, and one that does not answer proves nothing.
+        """
+        begun_s = max(from_s, answers.since_s(sender.dpid), answers.since_s(at.dpid))
+        beat_s = next((beat_s for beat_s in self._beats_s if beat_s > begun_s), None)
+        left_s = None if beat_s is None else answers.first(sender.dpid, beat_s)
+        return left_s is not None and left_s < asked_s
 
     def _may_suspect(self, at: PortRef, now_s: float) -> bool:
         peace = self._peace.get(at)
