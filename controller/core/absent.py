@@ -9,10 +9,12 @@ A switch of which no such cable leads to one that is there is forgotten.
 from collections import defaultdict
 from collections.abc import Iterable
 
+from controller.core.planning import silent_switches
 from controller.core.remembered import Cable, Facts
 from controller.core.state import State, SwitchState
 from controller.fabric.discovery import Discovery
 from controller.fabric.hosts import HostTable
+from controller.fabric.model import PortRef
 
 
 def recall(state: State, discovery: Discovery, facts: Facts, now_s: float) -> None:
@@ -23,10 +25,19 @@ def recall(state: State, discovery: Discovery, facts: Facts, now_s: float) -> No
 
 
 def believe(state: State, discovery: Discovery, hosts: HostTable, usable: Iterable[Cable]) -> None:
-    """To be called when everything that is there has had the time to show itself: what is behind absent switches is
-    where it was."""
+    """To be called when everything that is there has had the time to show itself: what is behind switches that are
+    away is where it was."""
     forget_unreached(state, discovery, hosts, usable)
-    hosts.believe(_absent(state))
+    silent = silent_switches(state)
+
+    def could_be_at(port: PortRef) -> bool:
+        """The switch cannot tell, be it that it has not come back or that it has gone again; and has not denied it."""
+        if port.dpid not in silent:
+            return False
+        known = discovery.ports.get(port)
+        return known.port.up if known is not None else not state.switches[port.dpid].met
+
+    hosts.believe(could_be_at)
 
 
 def forget_unreached(state: State, discovery: Discovery, hosts: HostTable, usable: Iterable[Cable]) -> None:

@@ -4,7 +4,7 @@ Decides who a host is and which port leads to it. It answers no packets itself; 
 """
 
 import ipaddress
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from controller.fabric.model import PortRef
@@ -76,12 +76,12 @@ class HostTable:
         if before is not None:
             self._at[before.port].discard(address)
 
-    def believe(self, dpids: Collection[int]) -> None:
-        """Remembered hosts behind switches that have not come back are where they were: who could tell otherwise is
-        away, and what is in its tables still leads to them."""
+    def believe(self, could_be_at: Callable[[PortRef], bool]) -> None:
+        """Remembered hosts behind switches that are away are where they were: who could tell otherwise is away, and
+        what is in its tables still leads to them."""
         for address, port in self.remembered.items():
             planned = self.planned.get(address)
-            if port.dpid in dpids and address not in self.seen and (planned is None or planned[1] == port):
+            if could_be_at(port) and address not in self.seen and (planned is None or planned[1] == port):
                 self._put(SeenHost(address, UNKNOWN_MAC, port))
 
     def forget_port(self, port: PortRef) -> bool:

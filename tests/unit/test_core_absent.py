@@ -86,6 +86,27 @@ def test_what_leads_over_a_switch_that_is_away_stays(name: str, with_plan: bool)
 
 
 @pytest.mark.parametrize("with_plan", [True, False])
+@pytest.mark.parametrize("name", ["leaf1", "spine1"])
+def test_a_switch_that_came_back_for_a_moment_keeps_what_leads_over_it(name: str, with_plan: bool) -> None:
+    """Too short for its hosts and cables to be heard; the fabric is thought to be known before it is there again."""
+    net = started(with_plan)
+    since_s = net.now_s
+    watch = DeliveryWatch(net)
+    net.stop_controller()
+    net.slow_down(name, 100)
+    again = new_core(FABRIC if with_plan else None)
+    net.start_controller(again)
+    dpid = net.switch(name).dpid
+    while dpid not in again.state.switches or not again.state.switches[dpid].session_id:
+        net.run_for(0.01)
+    net.lose_session(name, reconnect_after_s=LONG_S + 10.0)
+    net.run_for(LONG_S)
+    assert not again.state.learning
+    assert watch.violations == []
+    assert net.record.modifications(since_s=since_s) == []
+
+
+@pytest.mark.parametrize("with_plan", [True, False])
 def test_what_happens_meanwhile_is_followed_all_the_same(with_plan: bool) -> None:
     """A third switch loses a cable; flows are placed anew while one switch is away."""
     net = started(with_plan)
