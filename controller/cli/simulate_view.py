@@ -127,10 +127,15 @@ def _job_plain(job: str, runs: Sequence[RunSummary], ideal: Sequence[RunSummary]
 
 
 def show_what_if(simulation: Simulation, strategy: Strategy, seed: int, outcomes: Sequence[Outcome]) -> None:
-    """The worst first, and how many cost nothing."""
+    """What stops a job, then what slows one down, the worst first, then how many cost nothing."""
     console = output.stdout()
     console.print(f"{_heading(simulation)}; {strategy.title}, seed {seed}", markup=False)
-    costly = [outcome for outcome in outcomes if outcome.worst > _NOTHING]
+    for job in simulation.file.jobs:
+        stops = [outcome.failure.name for outcome in outcomes if outcome.loss[job.name] is None]
+        if stops:
+            console.print(f"{job.name} does not finish without {_listed(stops)}", markup=False)
+    costly = [outcome for outcome in outcomes if _slowest(outcome) > _NOTHING]
+    costly.sort(key=lambda outcome: -_slowest(outcome))
     table = Table(box=None)
     for column in ("if this fails", "kind", *(f"{job.name} takes" for job in simulation.file.jobs)):
         table.add_column(column, justify="left" if column in ("if this fails", "kind") else "right")
@@ -140,14 +145,29 @@ def show_what_if(simulation: Simulation, strategy: Strategy, seed: int, outcomes
         console.print(table)
     if len(costly) > _SHOWN:
         console.print(f"and {len(costly) - _SHOWN} more that cost something; --json lists all")
-    console.print(f"{len(outcomes) - len(costly)} of {len(outcomes)} single failures cost no job anything")
+    free = sum(outcome.worst <= _NOTHING for outcome in outcomes)
+    console.print(f"{free} of {len(outcomes)} single failures cost no job anything")
+
+
+def _slowest(outcome: Outcome) -> float:
+    """The greatest loss of the jobs that finish."""
+    return max((loss for loss in outcome.loss.values() if loss is not None), default=0.0)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """ "leaf1, leaf2 or leaf3"; long lists are cut and counted."""
+    shown = list(names[:_SHOWN]) + ([f"{len(names) - _SHOWN} others"] if len(names) > _SHOWN else [])
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} or {shown[-1]}"
 
 
 def _losses(simulation: Simulation, outcome: Outcome) -> list[str]:
     cells = []
     for job in simulation.file.jobs:
         loss, time_s = outcome.loss[job.name], outcome.completion_s[job.name]
-        cells.append("does not finish" if loss is None or time_s is None else f"{time_text(time_s)} ({loss:+.1%})")
+        if loss is None or time_s is None:
+            cells.append("does not finish")
+        else:
+            cells.append(f"{time_text(time_s)} ({loss:+.1%})" if abs(loss) > _NOTHING else "as before")
     return cells
 
 

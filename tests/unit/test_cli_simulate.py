@@ -104,7 +104,8 @@ def test_every_single_failure_in_turn(tmp_path: Path, capsys: pytest.CaptureFixt
     assert by_name["leaf1-spine1"]["jobs"]["ring"]["loss"] > 0.5
     assert invoke(["simulate", str(file), "--what-if"]) == 0
     shown = capsys.readouterr().out
-    assert "does not finish" in shown
+    assert "ring does not finish without leaf1 or leaf2" in shown
+    assert shown.index("spine1") < shown.index("0 of 8")
     assert "0 of 8 single failures cost no job anything" in shown
 
 
