@@ -38,6 +38,8 @@ class FuzzFabric:
     removes_foreign: bool = False
     # Links are watched by counters besides beacons.
     heartbeats: bool = False
+    # Controllers and sessions come and go far more often.
+    restless: bool = False
 
     @property
     def limited(self) -> bool:
@@ -106,6 +108,7 @@ def random_fabric(random: Random) -> FuzzFabric:
         calm=random.random() < 0.25,
         removes_foreign=random.random() < 0.3,
         heartbeats=seed % 4 == 0,
+        restless=seed % 8 == 1,
     )
 
 

@@ -130,6 +130,14 @@ _WEIGHTS = {
     What.FILL_DISK: 2,
     What.HOSTS_SPEAK: 3,
 }
+_RESTLESS = _WEIGHTS | {
+    What.CONTROLLER_CRASH: 12,
+    What.FREEZE: 9,
+    What.LOSE_SESSION: 9,
+    What.SWAP: 5,
+    What.FILL_DISK: 4,
+    What.FAIL_BUNDLES: 5,
+}
 _CALM = frozenset(
     {
         *(What.ANNOUNCE, What.WITHDRAW, What.LOSE_SESSION, What.FREEZE, What.SLOW_DOWN),
@@ -170,7 +178,8 @@ class _Maker:
             w for w in _WEIGHTS if (w in _CALM or not fabric.calm) and not (fabric.limited and w is What.ADD_FOREIGN)
         ]
         self._possible: Sequence[What] = possible
-        self._weights = [_WEIGHTS[w] for w in possible]
+        weights = _RESTLESS if fabric.restless else _WEIGHTS
+        self._weights = [weights[w] for w in possible]
 
     def step(self) -> Step:
         what = self._random.choices(self._possible, self._weights)[0]
