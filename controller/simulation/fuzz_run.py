@@ -298,7 +298,8 @@ class FuzzRun:
         while (due_s := self.core.links.next_deadline_s()) is not None:
             if due_s > end_s:
                 raise _Broken("held for too long", [f"a link is to be looked at again at {due_s} s"])
-            self.network.run_until(max(due_s, self.network.now_s) + 1.0)
+            # What comes back may be worth moving live flows for, once all has been calm for a while.
+            self.network.run_until(max(due_s, self.network.now_s) + self.core.settings.calm_s + 1.0)
         if self.network.now_s > end_s - _LONGEST_TROUBLE_S:
             self._come_to_rest()
             self._look()
