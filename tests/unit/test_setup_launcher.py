@@ -172,21 +172,27 @@ run_tests
 """
 
 
-def run_checks(tmp_path: Path, status: int, broken: str = "") -> str:
+def run_checks(tmp_path: Path, status: int, broken: str = "", pytest: str = 'echo "pytest: $*"') -> str:
     """The checks with every tool replaced: what is looked at is their order and what a failure means."""
     for name in ("mininet", "unit", "openvswitch", "property", "another", "__pycache__"):
         (tmp_path / "tests" / name).mkdir(parents=True)
     (tmp_path / "mininet").mkdir()
-    path = pretend(tmp_path / "bin", "pytest", 'echo "pytest: $*"')
+    path = pretend(tmp_path / "bin", "pytest", pytest)
     checks = ROOT / "deploy" / "checks.sh"
     done = run("bash", "-c", CHECKS, "bash", tmp_path, checks, status=status, env={"PATH": path, "BROKEN": broken})
     return done.stderr + done.stdout
 
 
 def test_cheap_tests_come_first(tmp_path: Path) -> None:
-    said = run_checks(tmp_path, 0)
-    expected = "pytest: tests/unit tests/property tests/openvswitch tests/mininet tests/another"
-    assert said.splitlines()[-1] == expected
+    cheap, real = run_checks(tmp_path, 0).splitlines()[-2:]
+    assert cheap == "pytest: -n auto --dist loadfile tests/unit tests/property"
+    assert real == "pytest: tests/openvswitch tests/mininet tests/another"
+
+
+def test_one_failing_part_hides_neither_the_other_nor_the_failure(tmp_path: Path) -> None:
+    said = run_checks(tmp_path, 1, pytest='echo "pytest: $*"; [[ $* != *property* ]]')
+    assert "pytest: tests/openvswitch tests/mininet tests/another" in said
+    assert said.splitlines()[-1] == "heddle: tests failed"
 
 
 def test_all_failing_checks_are_shown_and_then_no_test_is_run(tmp_path: Path) -> None:
