@@ -13,5 +13,9 @@ from hypothesis import settings
 # A controller that a test starts must never share what it remembers with another one, nor with this machine's own.
 os.environ["HEDDLE_STATE"] = "none"
 
+# Nor may the width of whoever's terminal decide where lines break; processes that share the tests are given one.
+for name in ("COLUMNS", "LINES"):
+    os.environ.pop(name, None)
+
 settings.register_profile("heddle", deadline=None, print_blob=True)
 settings.load_profile("heddle")

@@ -16,7 +16,9 @@ def test_every_test_that_is_named_exists() -> None:
     missing = []
     for link, names in named:
         file = DOCS / link
-        tests = re.findall(r"def test_(\w+)", file.read_text(encoding="utf-8")) if file.is_file() else []
+        # What drives coverage-guided fuzzing is a program as a whole and has no tests with names.
+        pattern = r"^def (\w+)" if file.parent.name == "fuzz" else r"def test_(\w+)"
+        tests = re.findall(pattern, file.read_text(encoding="utf-8"), re.M) if file.is_file() else []
         wanted = [name.replace("…", "*") for name in re.findall(r"`(\w+…?)`", names)]
         missing += [f"{link}: {name}" for name in wanted or ["*"] if not any(fnmatchcase(t, name) for t in tests)]
     assert missing == []

@@ -16,8 +16,8 @@ from tests.unit.setup_tree import ROOT, clone, run
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 FILES = [ROOT / "deploy" / "requirements.txt", ROOT / "deploy" / "build-constraints.txt"]
 OUR_OWN = {"controller", "apps", "heddle", "tests", "benchmarks", "heddle_ryu_manager"}
-# The lab's modules are imported by name, with its folder on the path.
-OUR_OWN |= {path.stem for path in (ROOT / "mininet").glob("*.py")}
+# The lab's modules and the benchmarks' are imported by name, with their folder on the path.
+OUR_OWN |= {path.stem for folder in ("mininet", "benchmarks") for path in (ROOT / folder).glob("*.py")}
 # Debian's package, and what tests/fuzz says how to install; nobody needs it to run the tests.
 NOT_INSTALLED = {"mininet", "atheris"}
 NO_INDEX = r"error sending request|dns error|failed to (fetch|connect|lookup)|timed out"
