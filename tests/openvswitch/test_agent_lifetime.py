@@ -137,7 +137,7 @@ def test_a_taken_port_is_said_with_the_process_that_holds_it(tmp_path: Path) -> 
             assert agent.process.wait(30) == 2
             last = agent.log.rstrip().splitlines()[-1]
             assert last.startswith(f"heddle: OpenFlow port 6653 is taken by {Path(sys.executable).name} ")
-            assert f"(pid {os.getpid()})" in last
+            assert f"(pid {os.getpid()}, user " in last
             assert "--ofp-tcp-listen-port" in last
             assert "Traceback" not in agent.log
 
