@@ -5,7 +5,6 @@ paths are placed anew where the fabric or the jobs have changed, and the switche
 what they should hold. It never waits, never looks at a clock and never fails on what the network sends it.
 """
 
-from collections.abc import Iterable
 from functools import partial
 
 from controller.core import absent, capacity, fitting, planning, requests
@@ -535,21 +534,21 @@ class Core:
             used = {requests.unit_of(flow) for job in self.state.jobs.values() for flow in job.flows}
             paths = {unit: path for unit, path in restored.paths.items() if unit in used} | paths
         hosts = self.hosts.remembered | {address: host.port for address, host in self.hosts.seen.items()}
-        cables = frozenset(self._cables())
+        cables = frozenset(self.usable)
         return Facts(jobs, paths, hosts, restored.switches | self.state.switches.keys(), cables)
 
     def _end_learning(self) -> None:
         """From now on only what has been seen counts, and what switches that are away cannot show."""
         self.reconciler.release()
         self.learning.end()
-        absent.believe(self.state, self.discovery, self.hosts, self._cables())
+        absent.believe(self.state, self.discovery, self.hosts, self.usable)
         self.hosts.remembered.clear()
         self.state.learning = False
 
     def _look_at_fabric(self) -> None:
         self.state.base_stale = False
         if not self.state.learning:
-            absent.forget_unreached(self.state, self.discovery, self.hosts, self._cables())
+            absent.forget_unreached(self.state, self.discovery, self.hosts, self.usable)
         self._build_view()
         if self._plan_is_met() and (self.state.learning or self.reconciler.holding):
             self._end_learning()
@@ -564,14 +563,10 @@ class Core:
         rate = self.settings.punt_packets_per_second
         return compile_base(self.state.view, self.settings.qos, rate, by_prefix, unspread)
 
-    def _cables(self) -> Iterable[Cable]:
-        """Those that are usable."""
-        return self.usable
-
     def _build_view(self) -> None:
         facts = {s.dpid: SwitchFacts(s.session_id is not None, s.nicira) for s in self.state.switches.values()}
         ports = {ref: known.port for ref, known in self.discovery.ports.items()}
-        links = self._cables()
+        links = self.usable
         rate = self.settings.default_rate_bps
         self.state.view, self.state.view_problems = build(facts, ports, links, self.hosts, self.plan, rate)
 

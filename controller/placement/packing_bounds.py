@@ -7,10 +7,9 @@ sizes, of which there are few where few jobs run. Decides nothing.
 
 import numpy as np
 
-from controller.fabric.paths import ABSENT, IntArray
-from controller.placement.cut_bounds import NOTHING, Bound
+from controller.placement.cut_bounds import Bound
 from controller.placement.instance import TOLERANCE, FloatArray, Instance
-from controller.placement.routes import TwoTierRoutes
+from controller.placement.leaf_bounds import best_of_leaves
 
 PACKING = "packing"
 
@@ -27,28 +26,14 @@ ALIKE = 1e-6
 
 def packing_bound(instance: Instance, load_s: FloatArray, low_s: float) -> Bound:
     """The best bound above `low_s` from single leaves whose links are alike; `load_s` is a placement's, by link."""
-    routes = instance.routes
-    if not isinstance(routes, TwoTierRoutes):
-        return NOTHING
-    table, best = routes.table, low_s
-    for side, links in ((0, table.up), (1, table.down)):
-        fullest = np.where(links != ABSENT, load_s[links], 0.0).max(axis=1, initial=0.0)
-        rows = np.array([table.row[pair[side]] for pair in instance.candidates.pairs], dtype=np.intp)
-        over = np.flatnonzero(fullest > best * (1 + TOLERANCE))
-        for leaf in over[np.argsort(-fullest[over], kind="stable")][:_LEAVES].tolist():
-            best = max(best, _of_leaf(instance, rows == leaf, links[leaf], best, float(fullest[leaf])))
-    return Bound(best, PACKING) if best > low_s else NOTHING
+    return best_of_leaves(instance, load_s, low_s, _LEAVES, PACKING, _of_leaf)
 
 
-def _of_leaf(instance: Instance, flows: np.ndarray, links: IntArray, low_s: float, high_s: float) -> float:
-    rates = instance.rates_bps[links[links != ABSENT]]
-    if not len(rates) or rates.min() != rates.max():
-        return 0.0
-    bits = np.sort(instance.bits[flows])
-    low_s = max(low_s, max(fullest_sum(bits, len(rates)), whole_units(bits, len(rates))) / float(rates[0]))
+def _of_leaf(bits: FloatArray, links: int, rate_bps: float, low_s: float, high_s: float) -> float:
+    low_s = max(low_s, max(fullest_sum(bits, links), whole_units(bits, links)) / rate_bps)
     for _ in range(_HALVINGS):
         middle_s = (low_s + high_s) / 2
-        if bins_needed(bits, middle_s * float(rates[0])) > len(rates):
+        if bins_needed(bits, middle_s * rate_bps) > links:
             low_s = middle_s
         else:
             high_s = middle_s

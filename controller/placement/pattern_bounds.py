@@ -8,11 +8,11 @@ is rarely below the optimum of a leaf alone, and costs some linear programs. Dec
 import numpy as np
 from scipy.optimize import linprog
 
-from controller.fabric.paths import ABSENT, IntArray
-from controller.placement.cut_bounds import NOTHING, Bound
+from controller.fabric.paths import IntArray
+from controller.placement.cut_bounds import Bound
 from controller.placement.instance import TOLERANCE, FloatArray, Instance
+from controller.placement.leaf_bounds import best_of_leaves
 from controller.placement.packing_bounds import ALIKE, kinds_of
-from controller.placement.routes import TwoTierRoutes
 
 PATTERNS = "filling patterns"
 
@@ -24,22 +24,11 @@ _FILLINGS = 20_000
 
 def pattern_bound(instance: Instance, load_s: FloatArray, low_s: float) -> Bound:
     """The best bound above `low_s` from single leaves whose links are alike; `load_s` is a placement's, by link."""
-    routes = instance.routes
-    if not isinstance(routes, TwoTierRoutes):
-        return NOTHING
-    table, best = routes.table, low_s
-    for side, links in ((0, table.up), (1, table.down)):
-        fullest = np.where(links != ABSENT, load_s[links], 0.0).max(axis=1, initial=0.0)
-        rows = np.array([table.row[pair[side]] for pair in instance.candidates.pairs], dtype=np.intp)
-        over = np.flatnonzero(fullest > best * (1 + TOLERANCE))
-        for leaf in over[np.argsort(-fullest[over], kind="stable")][:_LEAVES].tolist():
-            rates = instance.rates_bps[links[leaf][links[leaf] != ABSENT]]
-            if len(rates) and rates.min() == rates.max():
-                rate = float(rates[0])
-                low, high = best * rate, float(fullest[leaf]) * rate
-                sizes = np.sort(instance.bits[rows == leaf])
-                best = max(best, least_peak(sizes, len(rates), low, high) / rate * (1 - TOLERANCE))
-    return Bound(best, PATTERNS) if best > low_s else NOTHING
+    return best_of_leaves(instance, load_s, low_s, _LEAVES, PATTERNS, _of_leaf)
+
+
+def _of_leaf(bits: FloatArray, links: int, rate_bps: float, low_s: float, high_s: float) -> float:
+    return least_peak(bits, links, low_s * rate_bps, high_s * rate_bps) / rate_bps * (1 - TOLERANCE)
 
 
 def least_peak(sizes: FloatArray, links: int, low: float, high: float) -> float:
