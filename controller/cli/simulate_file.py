@@ -11,20 +11,11 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, model_validator
 
 from controller.cli.yaml_model import Entry, load_model, refuse, size_or_number
-from controller.formats.rates import MAX_RATE_BPS, parse_rate
+from controller.formats.topology_schema import Rate
 from controller.formats.yaml_lines import Document
 from controller.jobs.collective import Algorithm, Operation
 from controller.simulation.flows.strategies import STRATEGIES
 from controller.simulation.flows.wave import Pace
-
-
-def _rate(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        return parse_rate(value)
-    except ValueError as error:
-        raise refuse("rate", str(error)) from None
 
 
 def _seeds(value: Any) -> Any:
@@ -46,7 +37,6 @@ def _number(value: Any) -> Any:
 _MAX_SEEDS = 1_000
 _MAX_SIDE = 4_096
 
-Rate = Annotated[int, BeforeValidator(_rate), Field(ge=1, le=MAX_RATE_BPS)]
 Size = Annotated[int, BeforeValidator(size_or_number), Field(ge=1, lt=2**63)]
 Seconds = Annotated[float, BeforeValidator(_number), Field(ge=0, le=1e9)]
 Share = Annotated[float, BeforeValidator(_number), Field(ge=0, le=1)]
