@@ -98,7 +98,7 @@ class Core:
         self._noted: tuple[int, int, frozenset[int]] | None = None
         self._capacity_alarms: dict[str, str] = {}
         # When a plan that could gain by moving live flows is looked at for that; None: it could not, or has been.
-        self._calm_due_s: float | None = None
+        self.moves_due_s: float | None = None
         # When the shell was asked to come back at the latest, and when that is for more than beacons.
         self._wanted_s: float | None = None
         self._settle_due_s: float | None = None
@@ -133,7 +133,7 @@ class Core:
 
     def _next_settling_s(self) -> float | None:
         deadlines = [*self.reconciler.deadlines(), *capacity.retries_due_s(self.state), *self.comparisons.deadlines()]
-        due_s = (self.state.replan_due_s, self._calm_due_s, self.memory.next_deadline_s())
+        due_s = (self.state.replan_due_s, self.moves_due_s, self.memory.next_deadline_s())
         deadlines += [due for due in due_s if due is not None]
         deadlines += self._overdue_s()
         if any(s.session_id for s in self.state.switches.values()):
@@ -365,7 +365,7 @@ class Core:
             self._fabric_changed(now_s)
         if self.state.replan_due_s is not None and now_s >= self.state.replan_due_s:
             self._replan(now_s)
-        elif self._calm_due_s is not None and now_s >= self._calm_due_s:
+        elif self.moves_due_s is not None and now_s >= self.moves_due_s:
             self._reconsider(now_s)
         # Written down while the switches work: callers hear of it when both are done, and a repair waits for no disk.
         commands += self.reconciler.next_batches(now_s)
@@ -501,13 +501,13 @@ class Core:
 
     def _reconsider(self, now_s: float) -> None:
         """Everything has been still for a while: live flows may be moved now, if the plan gains enough by it."""
-        self._calm_due_s = None
+        self.moves_due_s = None
         if not planning.could_gain(self.state):
             return
         if self.reconciler.settled:
             self._replan(now_s, may_move=True)
         else:
-            self._calm_due_s = now_s + self.settings.calm_s
+            self.moves_due_s = now_s + self.settings.calm_s
 
     def _replan(self, now_s: float, *, may_move: bool = False) -> None:
         self.state.replan_due_s = None
@@ -517,7 +517,7 @@ class Core:
         base = capacity.without_withheld(self.state, self._base)
         planning.replan(self.state, self.rates.background_bps(used, now_s), base, may_move=may_move)
         # What was looked at once is left as it is until something changes.
-        self._calm_due_s = now_s + self.settings.calm_s if not may_move and planning.could_gain(self.state) else None
+        self.moves_due_s = now_s + self.settings.calm_s if not may_move and planning.could_gain(self.state) else None
         capacity.plan_retries(self.state, now_s)
         self.reconciler.set_desired(merged(base, fitting.tables(self.state)))
         if not self.state.learning:

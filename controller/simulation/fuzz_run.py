@@ -293,16 +293,22 @@ class FuzzRun:
         )
 
     def _release_links(self) -> None:
-        """Links that are held for having flapped come back, and all holds then as well."""
+        """Links that are held for having flapped come back, live flows move for what that gains, and all holds then."""
         end_s = self.network.now_s + _LONGEST_TROUBLE_S
-        while (due_s := self.core.links.next_deadline_s()) is not None:
+        due_s = self._next_release_s()
+        if due_s is None:
+            return
+        while due_s is not None:
             if due_s > end_s:
-                raise _Broken("held for too long", [f"a link is to be looked at again at {due_s} s"])
-            # What comes back may be worth moving live flows for, once all has been calm for a while.
-            self.network.run_until(max(due_s, self.network.now_s) + self.core.settings.calm_s + 1.0)
-        if self.network.now_s > end_s - _LONGEST_TROUBLE_S:
+                raise _Broken("held for too long", [f"a link or a move is to be looked at again at {due_s} s"])
+            self.network.run_until(max(due_s, self.network.now_s))
             self._come_to_rest()
-            self._look()
+            due_s = self._next_release_s()
+        self._look()
+
+    def _next_release_s(self) -> float | None:
+        found = (self.core.links.next_deadline_s(), self.core.moves_due_s)
+        return min((due_s for due_s in found if due_s is not None), default=None)
 
 
 def _job_of(request: CollectiveAnnounced | CollectiveWithdrawn) -> str:

@@ -76,6 +76,27 @@ def test_what_the_core_raises_is_a_failure_and_not_the_end(monkeypatch: pytest.M
     assert failure.invariant == "exception ZeroDivisionError"
 
 
+def test_rest_begins_after_the_moves_that_a_returned_link_makes_worthwhile() -> None:
+    """A slow switch hears of the link late, so that live flows move later than the link was held (seed 20329)."""
+    fabric = FuzzFabric(
+        seed=3343784151,
+        cables_mbps=(((10, 10), (10,)), ((20, 20), (40,))),
+        hosts=(2, 2),
+        qos=False,
+        nicira=(False, True, False, True),
+    )
+    steps = (
+        Step(What.SLOW_DOWN, "leaf1", 100, 0.8206),
+        Step(What.FAIL_SILENTLY, "both", 2, 0.7062),
+        Step(What.CHECK),
+        Step(What.FAIL_SILENTLY, "b", 0, 0.7448),
+        Step(What.ANNOUNCE, "c", 9, 8.3243),
+        Step(What.CUT, "", 0, 0.0678),
+        Step(What.RESTORE, "", 0, 0.0044),
+    )
+    assert run(fabric, steps) is None
+
+
 def test_shrinking_leaves_what_is_needed_alone() -> None:
     steps = [Step(What.HOSTS_SPEAK, number=n) for n in range(40)]
     needed = {steps[3], steps[17], steps[38]}
