@@ -8,7 +8,7 @@ what they should hold. It never waits, never looks at a clock and never fails on
 from functools import partial
 
 from controller.core import absent, capacity, fitting, planning, requests
-from controller.core.commands import Command, ConfigureQueues, ReadPortStatistics, Report, SendPacket, Severity
+from controller.core.commands import Command, ConfigureQueues, ReadPortStatistics, Report, Severity
 from controller.core.comparing import Comparisons
 from controller.core.events import (
     BatchAnswered,
@@ -29,30 +29,22 @@ from controller.core.events import (
     Tick,
 )
 from controller.core.learning import Learning
+from controller.core.link_watch import SETTLE_S, LinkWatch
 from controller.core.memory import Memory
 from controller.core.packets import PacketHandler
 from controller.core.reconcile import Reconciler
 from controller.core.remembered import Facts, RememberedJob
 from controller.core.settings import CoreSettings
 from controller.core.state import State, SwitchState
-from controller.fabric import beacon
 from controller.fabric.answers import Answers
-from controller.fabric.discovery import Cable, Discovery, Seen
+from controller.fabric.discovery import Cable, Discovery
 from controller.fabric.hosts import HostTable
-from controller.fabric.model import PortRef, Role
+from controller.fabric.model import PortRef
 from controller.fabric.view import PlanIndex, SwitchFacts, build
-from controller.health import heartbeats
-from controller.health.heartbeats import Heartbeats
-from controller.health.last_resort import needed
-from controller.health.link_states import LinkState
-from controller.health.links import LinkChange, Links
-from controller.health.rates import RateTracker
 from controller.pipeline.compile import BEACON_PUNT, compile_base, merged
 from controller.pipeline.rules import SwitchTables
 from controller.qos.queues import port_queues
 
-# Links come up in bursts; placing and compiling once per burst is enough. Losses are acted on at once.
-_SETTLE_S, _SETTLE_PER_LINK_S = 0.02, 0.0002
 # What does not by itself call for a look at every switch.
 _CALM_EVENTS = (Tick, PacketReceived, PortStatisticsRead)
 
@@ -66,14 +58,11 @@ class Core:
         self.plan = PlanIndex.of(settings.plan)
         # The key is random for each run, which is all that is asked of the seed.
         self.discovery = Discovery(settings.beacon_period_s, int.from_bytes(settings.beacon_key[:4], "big"))
-        self.links = Links(self.discovery, settings.damping)
+        self.answers = Answers()
+        self.watch = LinkWatch(settings, self.plan, self.state, self.discovery, self.answers)
+        self.links, self.heartbeats, self.rates = self.watch.links, self.watch.heartbeats, self.watch.rates
         self.hosts = HostTable(settings.plan)
         self.discovery.leads_to_host = self.hosts.is_host_port
-        self._spare: set[Cable] = set()
-        self._last_resort: frozenset[Cable] = frozenset()
-        self._usable: tuple[Cable, ...] | None = None
-        self.heartbeats = Heartbeats(self.links, settings.heartbeat_period_s, settings.counters_per_s)
-        self._rates_due_s: dict[int, float] = {}
         # Switches that are known to punt beacons, in their present session.
         self._listening: set[int] = set()
         self.packets = PacketHandler(settings.beacon_key, self.discovery, self.hosts)
@@ -85,10 +74,8 @@ class Core:
             change_timeout_s=settings.change_timeout_s,
             foreign=settings.foreign,
         )
-        self.rates = RateTracker()
         # As read of the ports; whether they are large enough is `views.port_sizes`'s to say.
         self.mtu_bytes: dict[PortRef, int] = {}
-        self.answers = Answers()
         self.memory = Memory()
         self.comparisons = Comparisons(self.state)
         self.learning = Learning(settings.beacon_period_s, set(self.plan.names))
@@ -122,8 +109,7 @@ class Core:
         if self._stirred or (self._settle_due_s is not None and now_s >= self._settle_due_s):
             commands += self._settle(now_s)
             self._settle_due_s = self._next_settling_s()
-        watching = (self.discovery, self.links, self.heartbeats)
-        found = (self._settle_due_s, *(who.next_deadline_s() for who in watching))
+        found = (self._settle_due_s, self.watch.next_deadline_s())
         self._wanted_s = min((due_s for due_s in found if due_s is not None), default=None)
         return commands
 
@@ -153,7 +139,8 @@ class Core:
             case TablesRead():
                 return self._tables_read(event, now_s)
             case PortStatisticsRead():
-                return self._counted(event, now_s)
+                self.watch.counted(self._current(event.dpid, event.session_id), event, now_s)
+                return []
             case PortChanged():
                 return self._port_changed(event, now_s)
             case SwitchConnected():
@@ -226,7 +213,7 @@ class Core:
                 self._fabric_changed(now_s)
         self.discovery.hold(event.dpid, now_s)
         self._listening.discard(event.dpid)
-        self._fabric_changed(now_s + _SETTLE_S)
+        self._fabric_changed(now_s + SETTLE_S)
         self._periodic_due_s = max(self._periodic_due_s, now_s)
         name = self.plan.name(event.dpid)
         connected = Report(Severity.INFO, f"{name} connected from {event.peer_address}", (("dpid", f"{event.dpid:x}"),))
@@ -250,7 +237,7 @@ class Core:
         # Its data plane very likely goes on: links stay until the neighbours' ports say otherwise.
         self.reconciler.end_session(switch)
         self.answers.end(event.dpid)
-        self._fabric_changed(now_s + _SETTLE_S)
+        self._fabric_changed(now_s + SETTLE_S)
         name = self.plan.name(event.dpid)
         return [Report(Severity.WARNING, f"{name} disconnected: {event.reason}", (("dpid", f"{event.dpid:x}"),))]
 
@@ -272,7 +259,7 @@ class Core:
         lost_host = not event.port.up and self.hosts.forget_port(ref)
         if not event.port.up:
             self.packets.neighbours.forget_port(ref)
-        self._fabric_changed(now_s if lost_host else now_s + _SETTLE_S)
+        self._fabric_changed(now_s if lost_host else now_s + SETTLE_S)
         return []
 
     def _remove_port(self, ref: PortRef, now_s: float) -> None:
@@ -286,7 +273,7 @@ class Core:
             return []
         changed, commands = self.packets.receive(event, now_s)
         if changed:
-            self._fabric_changed(now_s + _SETTLE_S)
+            self._fabric_changed(now_s + SETTLE_S)
         return commands
 
     def _tables_read(self, event: TablesRead, now_s: float) -> list[Command]:
@@ -338,11 +325,11 @@ class Core:
 
     def _listen(self, now_s: float) -> list[Command]:
         """Sends the beacons that are due, and looks for those that stay out."""
-        commands: list[Command] = []
-        self.discovery.expire(now_s, self.answers)
-        commands += self._follow_links(now_s)
-        # What is asked last proves that what was sent before has left.
-        return commands + self._beacons(now_s) + self._watch_links(now_s)
+        news = self.watch.follow(now_s)
+        if news.due_s is not None:
+            self._fabric_changed(news.due_s)
+        unplanned = [end for end in news.came_up if not self.plan.rate_bps.get(end)]
+        return [*news.reports, *self.packets.warn_of_speeds(unplanned), *self.watch.due(now_s)]
 
     def _settle(self, now_s: float) -> list[Command]:
         commands: list[Command] = []
@@ -359,7 +346,7 @@ class Core:
             # An agent takes all its sessions with it, one by one. A switch that is back is told what is meant now.
             some_are_back = not self._silent <= silent
             self._silent = silent
-            self._jobs_changed(now_s if some_are_back else now_s + _SETTLE_S)
+            self._jobs_changed(now_s if some_are_back else now_s + SETTLE_S)
         if self.reconciler.holding and (self.reconciler.hold_is_over(now_s) or self._everything_is_seen(now_s)):
             self._end_learning()
             self._fabric_changed(now_s)
@@ -378,44 +365,10 @@ class Core:
             commands += requests.answers(self.state, self.memory.problem)
         return commands
 
-    def _follow_links(self, now_s: float) -> list[Command]:
-        """What is lost is acted on at once; what is new comes in bursts, and the more there is the longer they last."""
-        changes = self.links.follow(now_s, self.answers)
-        if not changes and self.links.spare == self._spare:
-            return []
-        self._spare = set(self.links.spare)
-        before, self._last_resort = self._last_resort, self._needed()
-        lost = not before <= self._last_resort | self.links.up or any(c.before is LinkState.UP for c in changes)
-        if lost or before != self._last_resort or any(c.after is LinkState.UP for c in changes):
-            self._usable = None
-            self._fabric_changed(now_s if lost else now_s + _SETTLE_S + _SETTLE_PER_LINK_S * len(self.links.up))
-            if self.settings.heartbeat_period_s:
-                self.discovery.pace(2 * len(self.links.up))
-        up = [end for change in changes if change.after is LinkState.UP for end in change.cable]
-        reports = [report for change in changes if (report := self._link_report(change)) is not None]
-        return reports + self.packets.warn_of_speeds([end for end in up if not self.plan.rate_bps.get(end)])
-
-    def _needed(self) -> frozenset[Cable]:
-        if not self.links.spare:
-            return frozenset()
-        leaves = {dpid for dpid, switch in self.state.view.switches.items() if switch.role == Role.LEAF}
-        return frozenset(needed(self.links.up, self.links.spare, leaves))
-
     @property
     def usable(self) -> tuple[Cable, ...]:
-        """Links that are up, and those that are used although they are held; sorted."""
-        if self._usable is None:
-            self._usable = tuple(sorted(self.links.up | self._last_resort))
-        return self._usable
-
-    def _link_report(self, change: LinkChange) -> Report | None:
-        """Ports without carrier are everybody's daily bread; what else takes a link away is news, and so is its end."""
-        good = change.after is LinkState.UP
-        if change.cause is Seen.NO_CARRIER or (good and change.before in (LinkState.UNKNOWN, LinkState.DOWN)):
-            return None
-        a, b = (f"{self.plan.name(end.dpid)}:{end.port_no}" for end in change.cable)
-        severity = Severity.INFO if good else Severity.WARNING
-        return Report(severity, f"link {a} - {b} is {change.after} ({change.cause}), was {change.before}")
+        """The links that paths may use; sorted."""
+        return self.watch.usable
 
     def _everything_is_seen(self, now_s: float) -> bool:
         sessions = {s.dpid for s in self.state.switches.values() if s.session_id}
@@ -454,40 +407,6 @@ class Core:
             Report(Severity.ERROR, sentence) if new else Report(Severity.INFO, f"over: {sentence}")
             for sentence, new in capacity.changed(before, self._capacity_alarms)
         ]
-
-    def _beacons(self, now_s: float) -> list[Command]:
-        switches, key = self.state.switches, self.settings.beacon_key
-        return [
-            SendPacket(port.ref.dpid, (port.ref.port_no,), beacon.encode(sent, port.mac, key))
-            for sent, port in self.discovery.beacons_due(now_s)
-            if (switch := switches.get(port.ref.dpid)) is not None and switch.session_id
-        ]
-
-    def _watch_links(self, now_s: float) -> list[Command]:
-        """Heartbeats, and questions to switches about what has arrived."""
-        beats = self.heartbeats.beats(now_s)
-        wanted = {*self.heartbeats.readings(now_s), *self.discovery.questions(now_s, self.answers)}
-        if not beats and not wanted:
-            return []
-        sessions = {dpid: s.session_id for dpid, s in self.state.switches.items() if s.session_id}
-        commands: list[Command] = [
-            SendPacket(dpid, ports, heartbeats.FRAME) for dpid, ports in beats.items() if dpid in sessions
-        ]
-        asked = [dpid for dpid in sorted(wanted & sessions.keys()) if self.answers.ask(dpid, now_s)]
-        return commands + [ReadPortStatistics(dpid, sessions[dpid]) for dpid in asked]
-
-    def _counted(self, event: PortStatisticsRead, now_s: float) -> list[Command]:
-        if (switch := self._current(event.dpid, event.session_id)) is not None:
-            asked_s = self.answers.answered(event.dpid, now_s)
-            switch.heard_s = now_s
-            if asked_s is not None:
-                received = {number: counted.rx_packets for number, counted in event.counters.items()}
-                self.heartbeats.take(event.dpid, received, asked_s, self.answers, now_s)
-        # Rates over a shorter time say little.
-        if now_s >= self._rates_due_s.get(event.dpid, now_s):
-            self._rates_due_s[event.dpid] = now_s + 0.9 * self.settings.statistics_period_s
-            self.rates.take(event.dpid, event.counters, now_s, self.state.problem.capacity_bps)
-        return []
 
     def _periodic(self, now_s: float) -> list[Command]:
         self._periodic_due_s = now_s + self.settings.statistics_period_s
