@@ -1,13 +1,17 @@
-"""How near to the best possible each method comes, every method on the same problems in the same run."""
+"""How near to the best possible each method comes, every method on the same problems in the same run.
+
+Nothing here has a clock: every method's effort is counted in steps, so a busy machine gives the same numbers later.
+"""
 
 import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 
 from _placement_cases import Case, equal, fluid_s, mixed, permutation, ring
+from _placement_store import Found, Seed, Store
 
 from controller.placement import baselines, hedera
 from controller.placement.place import place
@@ -15,16 +19,6 @@ from controller.placement.splitting import place_split
 
 WHOLE = "Heddle, whole flows"
 SPLIT = {count: f"Heddle, {count} QPs, split where needed" for count in (4, 8)}
-
-
-@dataclass(frozen=True)
-class Found:
-    """Of one method on one problem, seconds; `gap` only where a bound for just this way of sending is known."""
-
-    load_s: float
-    gap: float | None = None
-    proven: bool = False
-    split_share: float = 0.0
 
 
 @dataclass
@@ -48,73 +42,85 @@ class Row:
     split_share: float
 
 
-# Peers that take longer than everything else together are tried on so many seeds; each row says on how many it was.
-SLOW_SEEDS = 20
-SLOW = "Hedera annealing"
 # Of healthy fabrics with equal flows, where the methods' results hardly vary: peers, and splitting, on so many seeds.
 HEALTHY_SEEDS = 3
 
 
-def methods(case: Case, seed: int, others: int) -> Iterator[tuple[str, int, Found]]:
-    """(method, queue pairs, what it found); from the seed `others` on only Heddle's own placement of whole flows."""
+def methods(case: Case, seed: int, peers: bool) -> Iterator[Found]:
+    """What each method finds; without `peers` only Heddle's own placement of whole flows."""
     problem = case.problem
+    ideal_s = fluid_s(problem)
+
+    def found(
+        method: str, count: int, load_s: float, gap: float | None = None, proven: bool = False, share: float = 0.0
+    ) -> Found:
+        return Found(method, count, load_s, load_s / ideal_s, gap, proven, share)
+
     whole = place(problem).certificate
-    yield WHOLE, 1, Found(whole.max_load_s, whole.gap, whole.proven_optimal)
-    if seed >= others:
+    yield found(WHOLE, 1, whole.max_load_s, whole.gap, whole.proven_optimal)
+    if not peers:
         return
     for count, name in SPLIT.items():
         split = place_split(problem, {d.flow_id: count for d in problem.demands})
         proof = split.certificate
         share = len(split.parts) / len(problem.demands)
-        yield name, count, Found(proof.max_load_s, proof.gap, proof.proven_optimal, share)
-
-    def against(load_s: float) -> Found:
-        # Whole flows: Heddle's bound holds for every method.
-        return Found(load_s, load_s / whole.lower_bound_s - 1, load_s <= whole.lower_bound_s * (1 + 1e-9))
-
+        yield found(name, count, proof.max_load_s, proof.gap, proof.proven_optimal, share)
     plain: Mapping[str, Callable[[], float]] = {
         "least-loaded greedy": lambda: baselines.least_loaded(problem).certificate.max_load_s,
         "greedy of arXiv 2503.05324": lambda: baselines.greedy(problem).certificate.max_load_s,
         "Hedera first fit": lambda: hedera.first_fit(problem, seed).certificate.max_load_s,
-        SLOW: lambda: hedera.annealing(problem, seed, destination=case.destination).certificate.max_load_s,
+        "Hedera annealing": lambda: (
+            hedera.annealing(problem, seed, destination=case.destination).certificate.max_load_s
+        ),
         "ECMP": lambda: baselines.ecmp(problem, 1, seed).certificate.max_load_s,
     }
     for name, load in plain.items():
-        if name != SLOW or seed < SLOW_SEEDS:
-            yield name, 1, against(load())
+        # Whole flows: Heddle's bound holds for every method.
+        load_s = load()
+        yield found(name, 1, load_s, load_s / whole.lower_bound_s - 1, load_s <= whole.lower_bound_s * (1 + 1e-9))
     for count in (4, 16):
-        yield "ECMP", count, Found(baselines.ecmp(problem, count, seed).certificate.max_load_s)
-    yield "ECMP, twice the uplinks", 1, Found(baselines.ecmp(case.wider, 1, seed).certificate.max_load_s)
-    yield "packets sprayed evenly", 0, Found(baselines.sprayed_load_s(problem))
+        yield found("ECMP", count, baselines.ecmp(problem, count, seed).certificate.max_load_s)
+    yield found("ECMP, twice the uplinks", 1, baselines.ecmp(case.wider, 1, seed).certificate.max_load_s)
+    yield found("packets sprayed evenly", 0, baselines.sprayed_load_s(problem))
 
 
-@dataclass
-class _Gathered:
-    found: dict[tuple[str, int], list[tuple[Found, float]]] = field(default_factory=lambda: defaultdict(list))
-    flows: list[int] = field(default_factory=list)
+@dataclass(frozen=True)
+class Setting:
+    """One line of the quality tables; `make` draws the problem of a seed, and peers are tried on the first seeds."""
+
+    fabric: str
+    traffic: str
+    failed: float
+    peers: float
+    make: Callable[[int], Case]
 
 
-def measure(
-    fabric: str, traffic: str, failed: float, seeds: range, make: Callable[[int], Case], others: int
-) -> list[Row]:
-    gathered = _Gathered()
+def measure(setting: Setting, seed: int, store: Store) -> None:
+    """Every method on one problem, unless the store has it."""
+    key = (setting.fabric, setting.traffic, setting.failed, seed)
+    if not store.has(key):
+        case = setting.make(seed)
+        found = tuple(methods(case, seed, seed < setting.peers))
+        store.add(Seed(*key, len(case.problem.demands), found))
+
+
+def rows_of(setting: Setting, store: Store) -> list[Row]:
+    """A row for each method over all seeds in the store."""
+    seeds = store.of(setting.fabric, setting.traffic, setting.failed)
+    found: dict[tuple[str, int], list[Found]] = defaultdict(list)
     for seed in seeds:
-        case = make(seed)
-        ideal_s = fluid_s(case.problem)
-        gathered.flows.append(len(case.problem.demands))
-        for name, count, found in methods(case, seed, others):
-            gathered.found[name, count].append((found, found.load_s / ideal_s))
+        for each in seed.found:
+            found[each.method, each.queue_pairs].append(each)
+    flows = round(statistics.mean(seed.flows for seed in seeds)) if seeds else 0
     return [
-        _row(fabric, traffic, failed, round(statistics.mean(gathered.flows)), name, count, results)
-        for (name, count), results in gathered.found.items()
+        _row(setting.fabric, setting.traffic, setting.failed, flows, name, count, results)
+        for (name, count), results in found.items()
     ]
 
 
-def _row(
-    fabric: str, traffic: str, failed: float, flows: int, name: str, count: int, results: list[tuple[Found, float]]
-) -> Row:
-    gaps = sorted(found.gap for found, _ in results if found.gap is not None)
-    ratios = sorted(ratio for _, ratio in results)
+def _row(fabric: str, traffic: str, failed: float, flows: int, name: str, count: int, results: list[Found]) -> Row:
+    gaps = sorted(found.gap for found in results if found.gap is not None)
+    ratios = sorted(found.to_ideal for found in results)
     return Row(
         fabric=fabric,
         traffic=traffic,
@@ -128,8 +134,8 @@ def _row(
         gap_median=statistics.median(gaps) if gaps else None,
         gap_p99=_percentile(gaps, 0.99) if gaps else None,
         gap_max=gaps[-1] if gaps else None,
-        proven=sum(found.proven for found, _ in results) / len(results),
-        split_share=statistics.mean(found.split_share for found, _ in results),
+        proven=sum(found.proven for found in results) / len(results),
+        split_share=statistics.mean(found.split_share for found in results),
     )
 
 
@@ -142,29 +148,47 @@ HEALTHY = ((4, 4, 4), (16, 8, 16), (32, 32, 32), (64, 32, 32), (64, 64, 64))
 MIXED = ((4, 4, 4), (16, 8, 16), (32, 32, 32), (64, 32, 32))
 
 
-def rows(seeds: int, fabrics: Collection[str] = ()) -> Iterator[Row]:
-    """The whole table, or that of some `fabrics`; `seeds` problems for each setting."""
-    for leaves, spines, hosts in HEALTHY:
-        name = f"{leaves} x {spines} x {hosts}"
-        if fabrics and name not in fabrics:
-            continue
-        for traffic, pattern in (("permutation", permutation), ("ring", ring)):
-            yield from measure(
+def settings(leaves: int, spines: int, hosts: int) -> list[Setting]:
+    """All that is measured on one fabric."""
+    shape = (leaves, spines, hosts)
+    name = f"{leaves} x {spines} x {hosts}"
+    found: list[Setting] = []
+    if shape in HEALTHY:
+        found += [
+            Setting(
                 name,
                 f"{traffic}, equal flows",
                 0.0,
-                range(seeds),
-                lambda seed, shape=(leaves, spines, hosts), pattern=pattern: equal(*shape, pattern, seed),
                 HEALTHY_SEEDS,
+                lambda seed, pattern=pattern: equal(*shape, pattern, seed),
             )
-    for leaves, spines, hosts in MIXED:
-        name = f"{leaves} x {spines} x {hosts}"
-        for failed, each in product((0.0, 0.05, 0.10), (False, True)) if not fabrics or name in fabrics else ():
-            yield from measure(
+            for traffic, pattern in (("permutation", permutation), ("ring", ring))
+        ]
+    if shape in MIXED:
+        found += [
+            Setting(
                 name,
                 "4 jobs, a size per flow" if each else "4 jobs, a size per job",
                 failed,
-                range(seeds),
-                lambda seed, shape=(leaves, spines, hosts), failed=failed, each=each: mixed(*shape, failed, seed, each),
-                seeds,
+                math.inf,
+                lambda seed, failed=failed, each=each: mixed(*shape, failed, seed, each),
             )
+            for failed, each in product((0.0, 0.05, 0.10), (False, True))
+        ]
+    return found
+
+
+def rows(seeds: int, fabrics: Collection[str], store: Store) -> Iterator[Row]:
+    """The whole table, or that of some `fabrics`; at least `seeds` problems for each setting, and all in the store.
+
+    Seed by seed over all settings of a fabric: what an interrupted run leaves is complete for a number of seeds.
+    """
+    for shape in HEALTHY:
+        if fabrics and " x ".join(map(str, shape)) not in fabrics:
+            continue
+        of_fabric = settings(*shape)
+        for seed in range(seeds):
+            for setting in of_fabric:
+                measure(setting, seed, store)
+        for setting in of_fabric:
+            yield from rows_of(setting, store)

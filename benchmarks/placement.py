@@ -1,13 +1,17 @@
 """How good placement is and how fast, next to everything it should be compared with, in the same run.
 
     .venv/bin/python benchmarks/placement.py [--seeds 5] [--repeat 9] [--only quality|speed] [--json] [--plots FOLDER]
-        [--fabric '64 x 32 x 32']
+        [--fabric '64 x 32 x 32'] [--store FILE]
 
 Fabrics are written leaves x spines x hosts per leaf; all links have one rate, so that a leaf is oversubscribed by
 hosts / spines. Quality: the fullest link as a multiple of what ideal packet spraying could do (bytes that leave or
 enter a leaf over all its live links), and the gap to the bound that knows what does not divide. Speed: medians of CPU
 milliseconds, "reference" being edge colouring as textbooks make it, in plain Python, in the same run. What the numbers
 say is in docs/placement.md.
+
+With --store every seed is kept in a file (a JSON document on each line) as soon as it is measured, and a run with the
+same file goes on where the last one ended; `--seeds 0` then prints the tables of what is there. The file belongs to the
+code that measured it, and other code refuses it.
 """
 
 import argparse
@@ -21,6 +25,7 @@ from pathlib import Path
 
 from _placement_quality import Row, rows
 from _placement_speed import SpeedRow, growth, speed
+from _placement_store import Store
 
 
 def main() -> None:
@@ -37,10 +42,15 @@ def main() -> None:
         metavar="'L x S x H'",
         help="quality of this fabric only; may be repeated",
     )
+    parser.add_argument("--store", type=Path, help="keep every measured seed in this file, and go on from it")
     arguments = parser.parse_args()
+    try:
+        store = Store(arguments.store)
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
     quality: list[Row] = []
     if arguments.only != "speed":
-        for row in rows(max(arguments.seeds, 1), arguments.fabric):
+        for row in rows(arguments.seeds, arguments.fabric, store):
             quality.append(row)
             if not arguments.json:
                 print(_quality_line(row, quality[:-1]), flush=True)

@@ -6,12 +6,13 @@ what serves each best, so that they are as strong as they can be. Flows that Fir
 hashing put them, as in the paper.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from controller.fabric.paths import IntArray
+from controller.fabric.paths import IntArray, Pair
 from controller.placement import place
 from controller.placement.baselines import drawn, free_instance
 from controller.placement.cut_bounds import cut_bound
@@ -82,10 +83,19 @@ def annealing(
 
 
 class _Annealing:
+    """Plain lists: a step touches a handful of links, for which an array operation costs more than the arithmetic."""
+
     def __init__(
         self, instance: Instance, destination: Mapping[str, str], rng: np.random.Generator, room_s: float
     ) -> None:
-        self._instance, self._rng, self._room_s = instance, rng, room_s
+        self._rng, self._room_s = rng, room_s
+        self._bits: list[float] = instance.bits.tolist()
+        self._rates: list[float] = instance.rates_bps.tolist()
+        rows: dict[Pair, list[list[int]]] = {}
+        for i, pair in enumerate(instance.candidates.pairs):
+            if pair not in rows:
+                rows[pair] = instance.candidates[i].tolist()
+        self._rows = [rows[pair] for pair in instance.candidates.pairs]
         flows: dict[str, list[int]] = defaultdict(list)
         for i, demand in enumerate(instance.demands):
             flows[destination.get(demand.flow_id, demand.flow_id)].append(i)
@@ -94,53 +104,63 @@ class _Annealing:
         for host, members in enumerate(self._flows):
             leaf[instance.demands[members[0]].dst_leaf].append(host)
         self._peers = [leaf[instance.demands[members[0]].dst_leaf] for members in self._flows]
-        self._choice = rng.integers(0, _NUMBERS, len(self._flows))
-        self._chosen = instance.chosen.copy()
-        self._load = np.zeros(len(instance.rates_bps))
-        self._lay(range(len(self._flows)))
-        self.best, self._best_energy = self._chosen.copy(), self._excess_s(np.arange(len(self._load)))
+        self._choice: list[int] = rng.integers(0, _NUMBERS, len(self._flows)).tolist()
+        self._chosen: list[list[int]] = [[]] * len(self._bits)
+        for host, members in enumerate(self._flows):
+            for flow in members:
+                self._chosen[flow] = self._row(flow, self._choice[host])
+        self._load: list[float] = instance.load_s(np.array(self._chosen, dtype=np.intp)).tolist()
+        self._best, self._best_energy = self._chosen[:], self._excess_s(range(len(self._load)))
         self._energy = self._best_energy
 
     @property
     def hosts(self) -> int:
         return len(self._flows)
 
+    @property
+    def best(self) -> IntArray:
+        return np.array(self._best, dtype=np.intp)
+
     def step(self, warmth: float) -> None:
         """One neighbour: taken when it is better, or by chance while it is warm (1 at first, 0 at the end)."""
         host = int(self._rng.integers(len(self._flows)))
         peers = self._peers[host]
         other = peers[int(self._rng.integers(len(peers)))]
-        touched = sorted({host, other})
-        flows = [flow for each in touched for flow in self._flows[each]]
-        old_choice, old_rows = self._choice[touched].copy(), self._chosen[flows].copy()
-        self._choice[touched] = old_choice[::-1] if len(touched) > 1 else self._rng.integers(0, _NUMBERS)
-        candidates = [self._instance.candidates[flow] for flow in flows]
-        picks = [self._choice[each] for each in touched for _ in self._flows[each]]
-        new_rows = np.array([rows[int(pick) % len(rows)] for rows, pick in zip(candidates, picks, strict=True)])
-        links = np.unique(np.concatenate((old_rows.ravel(), new_rows.ravel())))
+        if other != host:
+            wanted = {host: self._choice[other], other: self._choice[host]}
+        else:
+            wanted = {host: int(self._rng.integers(0, _NUMBERS))}
+        old = {flow: self._chosen[flow] for each in wanted for flow in self._flows[each]}
+        new = {flow: self._row(flow, pick) for each, pick in wanted.items() for flow in self._flows[each]}
+        links = {link for rows in (old, new) for row in rows.values() for link in row}
+        loads = [(link, self._load[link]) for link in links]
         before_s = self._excess_s(links)
-        self._move(flows, old_rows, new_rows)
+        for flow, row in new.items():
+            self._move(flow, old[flow], row)
         change_s = self._excess_s(links) - before_s
-        if change_s <= 0 or self._rng.random() < np.exp(-change_s / (self._room_s * max(warmth, 1e-9) * _WARMEST)):
+        if change_s <= 0 or self._rng.random() < math.exp(-change_s / (self._room_s * max(warmth, 1e-9) * _WARMEST)):
+            for each, pick in wanted.items():
+                self._choice[each] = pick
             self._energy += change_s
             if self._energy < self._best_energy * (1 - TOLERANCE):
-                self.best, self._best_energy = self._chosen.copy(), self._energy
+                self._best, self._best_energy = self._chosen[:], self._energy
             return
-        self._move(flows, new_rows, old_rows)
-        self._choice[touched] = old_choice
+        for link, load in loads:
+            self._load[link] = load
+        for flow, row in old.items():
+            self._chosen[flow] = row
 
-    def _lay(self, hosts: Iterable[int]) -> None:
-        for host in hosts:
-            for flow in self._flows[host]:
-                rows = self._instance.candidates[flow]
-                self._chosen[flow] = rows[int(self._choice[host]) % len(rows)]
-        self._load = self._instance.load_s(self._chosen)
+    def _row(self, flow: int, choice: int) -> list[int]:
+        rows = self._rows[flow]
+        return rows[choice % len(rows)]
 
-    def _move(self, flows: list[int], old: IntArray, new: IntArray) -> None:
-        bits = self._instance.bits[flows][:, np.newaxis]
-        np.subtract.at(self._load, old, bits / self._instance.rates_bps[old])
-        np.add.at(self._load, new, bits / self._instance.rates_bps[new])
-        self._chosen[flows] = new
+    def _move(self, flow: int, old: Iterable[int], new: list[int]) -> None:
+        bits = self._bits[flow]
+        for link in old:
+            self._load[link] -= bits / self._rates[link]
+        for link in new:
+            self._load[link] += bits / self._rates[link]
+        self._chosen[flow] = new
 
-    def _excess_s(self, links: IntArray) -> float:
-        return float(np.maximum(self._load[links] - self._room_s, 0.0).sum())
+    def _excess_s(self, links: Iterable[int]) -> float:
+        return sum(max(self._load[link] - self._room_s, 0.0) for link in links)
