@@ -6,18 +6,19 @@ RDMA; only when asked to, and for a gain, are they moved. Which path is best is 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from types import MappingProxyType
 
-from controller.core.detours import placed_around
-from controller.core.fitting import fit, steer_rooms
+from controller.core.detours import Around, placed_around
+from controller.core.fitting import Rank, SteerRoom, fit, steer_rooms
 from controller.core.remembered import Facts
 from controller.core.state import JobState, State, Unit, UnitMove
 from controller.fabric.model import Host, Path, PortRef
 from controller.pipeline.refusals import NoRoom
 from controller.pipeline.rules import AddRule, SwitchTables
-from controller.pipeline.steering import SteeredFlow
+from controller.pipeline.steering import SteeredFlow, Steering
 from controller.placement.completion import with_completion
 from controller.placement.moves import THRESHOLD, Move
 from controller.placement.problem import Demand
@@ -76,29 +77,82 @@ def replan(
     left_out = _awaiting_links(state)
     crossing = {u: load for u, load in units.items() if load.crosses and u not in left_out}
     state.waiting = _waiting(state, crossing)
-    given_up: dict[int, frozenset[Unit]] = {}
-    rooms, near, pinned = steer_rooms(state, base), state.near, _pinned(state, crossing)
-    out, refused = set(state.waiting), state.refused_units
-    silent, group_of, threshold = silent_switches(state), _groups(crossing), THRESHOLD if may_move else inf
-    while True:
-        demands = tuple(
-            Demand(unit_id(u), load.src.leaf, load.dst.leaf, load.size_bytes, pinned.get(u), load.priority)
-            for u, load in sorted(crossing.items())
-            if u not in out
-        )
-        around = placed_around(demands, state.view, silent, background_bps, group_of, threshold)
-        placement = around.found.placement
-        paths = {u: path for u in crossing if u not in out and (path := placement.paths.get(unit_id(u))) is not None}
-        fitted = fit(near, steered_flows(state, paths), rooms, out, lambda u: u not in pinned or u in refused)
-        if not fitted.given_up:
-            break
-        for dpid, lost in fitted.given_up.items():
-            given_up[dpid] = given_up.get(dpid, frozenset()) | lost
-        out |= fitted.all_given_up
-    state.problem, state.paths, state.steering = around.problem, paths, fitted.rules
-    state.given_up, state.refused_units = given_up, set().union(*given_up.values())
-    state.placement = with_completion(around.problem, placement, _host_load_s(units.values()), around.whole)
-    _note_moves(state, around.found.moves)
+    job = _Planning(state, crossing, steer_rooms(state, base), background_bps)
+    pinned, refused = _pinned(state, crossing), state.refused_units
+    plan = job.fitted(pinned, lambda u: u not in pinned or u in refused, THRESHOLD if may_move else inf)
+    moves = plan.around.found.moves
+    if plan.given_up:
+        plan = job.second_try(plan, pinned)
+    state.problem, state.paths, state.steering = plan.around.problem, plan.paths, plan.rules
+    state.given_up, state.refused_units = plan.given_up, set().union(*plan.given_up.values())
+    load_s = _host_load_s(units.values())
+    state.placement = with_completion(plan.around.problem, plan.around.found.placement, load_s, plan.around.whole)
+    _note_moves(state, moves)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """`given_up[dpid]` are the units that found no room there."""
+
+    around: Around
+    paths: dict[Unit, Path]
+    rules: Mapping[int, Sequence[Steering]]
+    given_up: dict[int, frozenset[Unit]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Planning:
+    """All that a placement depends on but where units stay."""
+
+    state: State
+    crossing: Mapping[Unit, UnitLoad]
+    rooms: Mapping[int, SteerRoom]
+    background_bps: Mapping[PortRef, float]
+
+    def second_try(self, plan: _Plan, pinned: Mapping[Unit, Path]) -> _Plan:
+        """Whoever found no room is placed once more, round the switches that are full; whoever has a path keeps it.
+
+        Placement knows of loads and not of rooms, so that the last room of one switch may stay unused while flows are
+        offered to another, which is full."""
+
+        def newly(unit: Unit) -> bool:
+            return unit not in plan.paths
+
+        full = frozenset(dpid for dpid, room in self.rooms.items() if len(plan.rules.get(dpid, ())) == room.rules)
+        around = self.fitted({**pinned, **plan.paths}, newly, inf, avoided=full)
+        if len(around.paths) <= len(plan.paths):
+            return plan
+        # Once more with all that was found, for a certificate about the whole fabric.
+        return self.fitted({**pinned, **around.paths}, lambda unit: unit not in around.paths, inf, around.given_up)
+
+    def fitted(
+        self,
+        pinned: Mapping[Unit, Path],
+        rank: Rank,
+        threshold: float,
+        lost_before: Mapping[int, frozenset[Unit]] = MappingProxyType({}),
+        avoided: frozenset[int] = frozenset(),
+    ) -> _Plan:
+        """Places and fits until what is placed fits, leaving out what was `lost_before`; what is not pinned crosses an
+        `avoided` spine only if it must. `rank` is as in `fitting.fit`, `threshold` as in `moves.replan`."""
+        given_up = dict(lost_before)
+        out = set(self.state.waiting).union(*given_up.values())
+        silent, group_of = silent_switches(self.state) | avoided, _groups(self.crossing)
+        while True:
+            placed = {unit: load for unit, load in sorted(self.crossing.items()) if unit not in out}
+            demands = tuple(
+                Demand(unit_id(u), load.src.leaf, load.dst.leaf, load.size_bytes, pinned.get(u), load.priority)
+                for u, load in placed.items()
+            )
+            around = placed_around(demands, self.state.view, silent, self.background_bps, group_of, threshold)
+            found = around.found.placement.paths
+            paths = {unit: path for unit in placed if (path := found.get(unit_id(unit))) is not None}
+            fitted = fit(self.state.near, steered_flows(self.state, paths), self.rooms, out, rank)
+            if not fitted.given_up:
+                return _Plan(around, paths, fitted.rules, given_up)
+            for dpid, lost in fitted.given_up.items():
+                given_up[dpid] = given_up.get(dpid, frozenset()) | lost
+            out |= fitted.all_given_up
 
 
 def _groups(crossing: Iterable[Unit]) -> dict[str, str]:
