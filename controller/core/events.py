@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from controller.core.remembered import Facts
+from controller.core.remembered import Facts, Target
 from controller.fabric.model import Port
 from controller.jobs.collective import Collective
 from controller.pipeline.rules import SwitchTables
@@ -129,6 +129,24 @@ class CollectiveWithdrawn:
 
 
 @dataclass(frozen=True, slots=True)
+class DrainWanted:
+    """An operator wants traffic off some links or switches. `forced`: also where that cuts hosts off."""
+
+    request_id: int
+    targets: tuple[Target, ...]
+    reason: str = ""
+    forced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UndrainWanted:
+    """They may carry traffic again."""
+
+    request_id: int
+    targets: tuple[Target, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Restored:
     """What the store holds, handed in before any other event. Without a store there is no such event."""
 
@@ -176,6 +194,8 @@ Event = (
     | CollectiveAnnounced
     | CollectiveWithdrawn
     | ComparisonWanted
+    | DrainWanted
+    | UndrainWanted
     | MtusRead
     | Restored
     | Remembered

@@ -5,9 +5,11 @@ paths are placed anew where the fabric or the jobs have changed, and the switche
 what they should hold. It never waits, never looks at a clock and never fails on what the network sends it.
 """
 
+from collections.abc import Mapping
 from functools import partial
 
-from controller.core import absent, capacity, fitting, planning, requests
+from controller.core import absent, capacity, drains, fitting, planning, requests
+from controller.core.avoidance import Origin, reduced
 from controller.core.commands import Command, ConfigureQueues, ReadPortStatistics, Report, Severity
 from controller.core.comparing import Comparisons
 from controller.core.events import (
@@ -15,6 +17,7 @@ from controller.core.events import (
     CollectiveAnnounced,
     CollectiveWithdrawn,
     ComparisonWanted,
+    DrainWanted,
     Event,
     MtusRead,
     PacketReceived,
@@ -27,6 +30,7 @@ from controller.core.events import (
     SwitchRefused,
     TablesRead,
     Tick,
+    UndrainWanted,
 )
 from controller.core.learning import Learning
 from controller.core.link_watch import SETTLE_S, LinkWatch
@@ -40,6 +44,7 @@ from controller.fabric.answers import Answers
 from controller.fabric.discovery import Cable, Discovery
 from controller.fabric.hosts import HostTable
 from controller.fabric.model import PortRef
+from controller.fabric.servers import ServerNic, server_nics
 from controller.fabric.view import PlanIndex, SwitchFacts, build
 from controller.pipeline.compile import BEACON_PUNT, compile_base, merged
 from controller.pipeline.rules import SwitchTables
@@ -81,6 +86,8 @@ class Core:
         self.learning = Learning(settings.beacon_period_s, set(self.plan.names))
         self._base: dict[int, SwitchTables] = {}
         self._silent: frozenset[int] = frozenset()
+        # What hosts said of themselves when the view was last built.
+        self._servers: Mapping[PortRef, ServerNic] = {}
         # State's revision, changes and silent switches when everything was last settled.
         self._noted: tuple[int, int, frozenset[int]] | None = None
         self._capacity_alarms: dict[str, str] = {}
@@ -153,6 +160,10 @@ class Core:
                 return self._request(requests.announce(self.state, event), now_s)
             case CollectiveWithdrawn():
                 return self._request(requests.withdraw(self.state, event), now_s)
+            case DrainWanted():
+                return self._request(drains.drain(self.state, event), now_s)
+            case UndrainWanted():
+                return self._request(drains.undrain(self.state, event), now_s)
             case ComparisonWanted():
                 return self.comparisons.ask(event, now_s)
             case MtusRead():
@@ -174,6 +185,7 @@ class Core:
         self.memory.restore(event.facts)
         absent.recall(self.state, self.discovery, event.facts, now_s)
         self.hosts.remembered = dict(event.facts.hosts)
+        self.state.avoided.restore(event.facts.drains)
         if not self.plan.names:
             self.learning.expect(event.facts.switches)
         return requests.restore(self.state, event.facts)
@@ -410,6 +422,9 @@ class Core:
 
     def _periodic(self, now_s: float) -> list[Command]:
         self._periodic_due_s = now_s + self.settings.statistics_period_s
+        if server_nics(self.packets.neighbours.alone()) != self._servers:
+            # Looked at now and then, or whoever is plugged in could have everything worked out anew at will.
+            self._fabric_changed(now_s)
         sessions = [(s.dpid, s.session_id) for s in self.state.switches.values() if s.session_id]
         reads: list[Command] = [
             ReadPortStatistics(dpid, session)
@@ -454,7 +469,8 @@ class Core:
             paths = {unit: path for unit, path in restored.paths.items() if unit in used} | paths
         hosts = self.hosts.remembered | {address: host.port for address, host in self.hosts.seen.items()}
         cables = frozenset(self.usable)
-        return Facts(jobs, paths, hosts, restored.switches | self.state.switches.keys(), cables)
+        switches = restored.switches | self.state.switches.keys()
+        return Facts(jobs, paths, hosts, switches, cables, dict(self.state.avoided.of(Origin.OPERATOR)))
 
     def _end_learning(self) -> None:
         """From now on only what has been seen counts, and what switches that are away cannot show."""
@@ -487,7 +503,10 @@ class Core:
         ports = {ref: known.port for ref, known in self.discovery.ports.items()}
         links = self.usable
         rate = self.settings.default_rate_bps
-        self.state.view, self.state.view_problems = build(facts, ports, links, self.hosts, self.plan, rate)
+        servers = self._servers = server_nics(self.packets.neighbours.alone())
+        whole, self.state.view_problems = build(facts, ports, links, self.hosts, self.plan, rate, servers)
+        self.state.reduced = reduced(whole, self.state.avoided)
+        self.state.view = self.state.reduced.view
 
     def _plan_is_met(self) -> bool:
         """Everything the plan names is there, so nothing more is to be learnt."""
@@ -496,7 +515,7 @@ class Core:
             return False
         view = self.state.view
         connected = sum(s.connected for s in view.switches.values())
-        seen = (connected, len(view.links), len(view.hosts))
+        seen = (connected, len(self.state.reduced.whole.links), len(view.hosts))
         return all(
             have >= want for have, want in zip(seen, map(len, (meant.switches, meant.links, meant.hosts)), strict=True)
         )

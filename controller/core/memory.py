@@ -91,6 +91,7 @@ def _difference(change_id: int, held: Facts, wanted: Facts) -> Remember:
         hosts=_new(held.hosts, wanted.hosts),
         switches=wanted.switches - held.switches,
         cables=wanted.cables - held.cables,
+        drains=_new(held.drains, wanted.drains),
     )
     forgotten = FactKeys(
         jobs=_gone(held.jobs, wanted.jobs),
@@ -98,6 +99,7 @@ def _difference(change_id: int, held: Facts, wanted: Facts) -> Remember:
         hosts=_gone(held.hosts, wanted.hosts),
         switches=tuple(sorted(held.switches - wanted.switches)),
         cables=tuple(sorted(held.cables - wanted.cables)),
+        drains=_gone(held.drains, wanted.drains),
     )
     return Remember(change_id, learnt, forgotten)
 

@@ -18,6 +18,18 @@ Cable = tuple[PortRef, PortRef]
 Unit = tuple[str, str, int]
 
 
+# What traffic can be kept off: a switch, by its datapath id, or one cable.
+Target = int | Cable
+
+
+@dataclass(frozen=True, slots=True)
+class Avoidance:
+    """`reason` is for people. `forced`: traffic is kept off even where nothing else leads, and hosts are cut off."""
+
+    reason: str = ""
+    forced: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class RememberedJob:
     """`ends[i]` is (host name, address) of rank i as it was when the job was announced."""
@@ -28,14 +40,15 @@ class RememberedJob:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Jobs by id, the path of every placed unit, the port behind which each address was seen, switches by dpid, and
-    the cables that were usable."""
+    """Jobs by id, the path of every placed unit, the port behind which each address was seen, switches by dpid, the
+    cables that were usable, and what an operator has drained."""
 
     jobs: Mapping[str, RememberedJob] = field(default_factory=dict)
     paths: Mapping[Unit, Path] = field(default_factory=dict)
     hosts: Mapping[str, PortRef] = field(default_factory=dict)
     switches: frozenset[int] = frozenset()
     cables: frozenset[Cable] = frozenset()
+    drains: Mapping[Target, Avoidance] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +60,4 @@ class FactKeys:
     hosts: tuple[str, ...] = ()
     switches: tuple[int, ...] = ()
     cables: tuple[Cable, ...] = ()
+    drains: tuple[Target, ...] = ()

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from controller.core.avoidance import Avoided, Reduced
 from controller.core.commands import SendBatch
 from controller.core.remembered import Facts
 from controller.core.remembered import Unit as Unit
@@ -98,7 +99,11 @@ class UnitMove:
 class State:
     switches: dict[int, SwitchState] = field(default_factory=dict)
     jobs: dict[str, JobState] = field(default_factory=dict)
+    # What paths and routes are made of: usable links, less those that are avoided.
     view: FabricView = field(default_factory=FabricView)
+    avoided: Avoided = field(default_factory=Avoided)
+    # How the view came about.
+    reduced: Reduced = field(default_factory=Reduced)
     view_problems: tuple[str, ...] = ()
     # The view's hosts by every spelling, as `naming` last needed them.
     attached: AttachedHosts | None = None

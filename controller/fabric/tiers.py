@@ -57,6 +57,10 @@ class Tiers:
             known = self._climbs[here, destination] = min(min(steps, default=_NEVER) + 1, _NEVER)
         return known
 
+    def reaches(self, here: int, destination: int) -> bool:
+        """Whether a packet at `here` has any way to the switch `destination`."""
+        return self.climb(here, destination) < _NEVER
+
     def next_switches(self, here: int, destination: int) -> tuple[int, ...]:
         """The neighbours to which a packet at `here` may go on its way to the switch `destination`, sorted."""
         steps = self.climb(here, destination)

@@ -1,7 +1,7 @@
 """The embedded store: one SQLite file, written ahead (WAL), used by one controller at a time.
 
-It decides how durable a change is. A change of jobs is on the disk before `write` returns (synchronous=FULL): its
-caller is told that it is accepted. Paths, hosts, switches and cables can be worked out again, so they only have to
+It decides how durable a change is. A change of jobs or drains is on the disk before `write` returns (synchronous=FULL):
+its caller is told that it is accepted. Paths, hosts, switches and cables can be worked out again, so they only have to
 survive the process (NORMAL), and a repair after a failure does not wait for a disk.
 """
 
@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from controller.core.commands import Remember
 from controller.core.events import Remembered
-from controller.core.remembered import Facts, RememberedJob
+from controller.core.remembered import Avoidance, Facts, RememberedJob, Target
 from controller.fabric.model import Path, PortRef
 from controller.runtime.store import StoreError
 
@@ -36,10 +36,12 @@ _MIGRATIONS = (
     CREATE TABLE switches (dpid TEXT PRIMARY KEY) WITHOUT ROWID;
     """,
     "CREATE TABLE cables (a TEXT, b TEXT, PRIMARY KEY (a, b)) WITHOUT ROWID;",
+    "CREATE TABLE drains (target TEXT PRIMARY KEY, record TEXT NOT NULL) WITHOUT ROWID;",
 )
 VERSION = len(_MIGRATIONS)
 
 _JOB = TypeAdapter(RememberedJob)
+_AVOIDANCE = TypeAdapter(Avoidance)
 
 
 class SqliteStore:
@@ -65,10 +67,12 @@ class SqliteStore:
                 hosts={address: _read_port(text) for address, text in self._rows("hosts")},
                 switches=frozenset(int(dpid, 16) for (dpid,) in self._rows("switches")),
                 cables=frozenset((_read_port(a), _read_port(b)) for a, b in self._rows("cables")),
+                drains={_read_target(t): _AVOIDANCE.validate_json(text) for t, text in self._rows("drains")},
             )
 
     def write(self, change: Remember) -> Remembered:
-        durable = change.learnt.jobs or change.forgotten.jobs
+        new, gone = change.learnt, change.forgotten
+        durable = new.jobs or gone.jobs or new.drains or gone.drains
         try:
             self._file.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             with self._transaction():
@@ -171,6 +175,7 @@ class SqliteStore:
         many("DELETE FROM hosts WHERE address = ?", ((address,) for address in gone.hosts))
         many("DELETE FROM switches WHERE dpid = ?", ((f"{dpid:x}",) for dpid in gone.switches))
         many("DELETE FROM cables WHERE a = ? AND b = ?", ((str(a), str(b)) for a, b in gone.cables))
+        many("DELETE FROM drains WHERE target = ?", ((_target_text(target),) for target in gone.drains))
 
     def _learn(self, change: Remember) -> None:
         new, many = change.learnt, self._file.executemany
@@ -180,6 +185,8 @@ class SqliteStore:
         many("INSERT OR REPLACE INTO hosts VALUES (?, ?)", ((a, str(port)) for a, port in new.hosts.items()))
         many("INSERT OR REPLACE INTO switches VALUES (?)", ((f"{dpid:x}",) for dpid in new.switches))
         many("INSERT OR REPLACE INTO cables VALUES (?, ?)", ((str(a), str(b)) for a, b in new.cables))
+        drains = ((_target_text(target), _AVOIDANCE.dump_json(why).decode()) for target, why in new.drains.items())
+        many("INSERT OR REPLACE INTO drains VALUES (?, ?)", drains)
 
 
 def _make_private_file(path: FilePath) -> None:
@@ -190,6 +197,18 @@ def _make_private_file(path: FilePath) -> None:
 def _path_text(path: Path) -> str:
     """Ports as PortRef writes them: dpids have 64 bits, one more than SQLite's integers."""
     return " ".join(map(str, path))
+
+
+def _target_text(target: Target) -> str:
+    """A switch by its datapath id, a cable by its two ports."""
+    return f"{target:x}" if isinstance(target, int) else _path_text(target)
+
+
+def _read_target(text: str) -> Target:
+    if " " not in text:
+        return int(text, 16)
+    a, b = _read_path(text)
+    return (a, b)
 
 
 def _read_path(text: str) -> Path:

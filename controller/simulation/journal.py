@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from controller.core.commands import Remember
 from controller.core.events import Remembered
-from controller.core.remembered import Cable, Facts, RememberedJob, Unit
+from controller.core.remembered import Avoidance, Cable, Facts, RememberedJob, Target, Unit
 from controller.fabric.model import Path, PortRef
 
 K = TypeVar("K")
@@ -23,6 +23,7 @@ class ModelJournal:
     hosts: dict[str, PortRef] = field(default_factory=dict)
     switches: set[int] = field(default_factory=set)
     cables: set[Cable] = field(default_factory=set)
+    drains: dict[Target, Avoidance] = field(default_factory=dict)
     problem: str = ""
 
     def write(self, command: Remember) -> Remembered:
@@ -35,11 +36,12 @@ class ModelJournal:
         _update(self.hosts, learnt.hosts, forgotten.hosts)
         self.switches = (self.switches | learnt.switches) - set(forgotten.switches)
         self.cables = (self.cables | learnt.cables) - set(forgotten.cables)
+        _update(self.drains, learnt.drains, forgotten.drains)
         return Remembered(command.change_id)
 
     def facts(self) -> Facts:
         sets = frozenset(self.switches), frozenset(self.cables)
-        return Facts(dict(self.jobs), dict(self.paths), dict(self.hosts), *sets)
+        return Facts(dict(self.jobs), dict(self.paths), dict(self.hosts), *sets, dict(self.drains))
 
 
 def _update(held: dict[K, V], learnt: Mapping[K, V], forgotten: Iterable[K]) -> None:

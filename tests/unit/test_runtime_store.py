@@ -12,7 +12,7 @@ import pytest
 
 from controller.core.commands import Remember
 from controller.core.events import Remembered
-from controller.core.remembered import FactKeys, Facts, RememberedJob
+from controller.core.remembered import Avoidance, FactKeys, Facts, RememberedJob
 from controller.fabric.model import PortRef
 from controller.jobs.collective import Algorithm, Collective, Operation, QueuePairPorts
 from controller.runtime.sqlite_store import VERSION, SqliteStore
@@ -45,6 +45,11 @@ FACTS = Facts(
     hosts={"10.0.0.1": PortRef(LARGEST, 7)},
     switches=frozenset({1, LARGEST}),
     cables=frozenset({(PortRef(1, 2), PortRef(LARGEST, 1)), (PortRef(1, 3), PortRef(3, 0xFFFFFF00))}),
+    drains={
+        LARGEST: Avoidance("new firmware"),
+        (PortRef(1, 2), PortRef(LARGEST, 1)): Avoidance("", forced=True),
+        1: Avoidance(),
+    },
 )
 
 
@@ -70,7 +75,12 @@ def test_everything_comes_back_as_it_was(tmp_path: Path) -> None:
 def test_the_model_and_the_file_agree_on_every_change(tmp_path: Path) -> None:
     store, model = SqliteStore(str(tmp_path / "h.db")), ModelJournal()
     gone = FactKeys(
-        ("ring",), (("10.0.0.1", "10.0.0.2", 0),), ("10.0.0.1",), (LARGEST,), ((PortRef(1, 2), PortRef(LARGEST, 1)),)
+        ("ring",),
+        (("10.0.0.1", "10.0.0.2", 0),),
+        ("10.0.0.1",),
+        (LARGEST,),
+        ((PortRef(1, 2), PortRef(LARGEST, 1)),),
+        (LARGEST, (PortRef(1, 2), PortRef(LARGEST, 1))),
     )
     other = Facts(jobs={"ring": RememberedJob(RING, (("x", "1"), ("y", "2"), ("z", "3")))}, hosts={"h": PortRef(9, 9)})
     for change in (
@@ -84,13 +94,17 @@ def test_the_model_and_the_file_agree_on_every_change(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_file_from_before_cables_were_remembered_opens_with_all_its_jobs(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("version", "unknown"), [(1, ("cables", "drains")), (2, ("drains",))])
+def test_a_file_of_an_earlier_release_opens_with_all_its_jobs(
+    tmp_path: Path, version: int, unknown: tuple[str, ...]
+) -> None:
     path = tmp_path / "h.db"
     written(path)
     with sqlite3.connect(path) as file:
-        file.executescript("DROP TABLE cables; PRAGMA user_version = 1;")
+        file.executescript(f"{' '.join(f'DROP TABLE {table};' for table in unknown)} PRAGMA user_version = {version};")
     file.close()
-    assert loaded(path) == replace(FACTS, cables=frozenset())
+    nothing = Facts()
+    assert loaded(path) == replace(FACTS, **{table: getattr(nothing, table) for table in unknown})
     written(path)
     assert loaded(path) == FACTS
 

@@ -60,7 +60,7 @@ class Surroundings:
 
     @classmethod
     def of(cls, core: Core) -> "Surroundings":
-        far = {end: link.other(end) for link in core.state.view.links for end in (link.a, link.b)}
+        far = {end: link.other(end) for link in core.state.reduced.whole.links for end in (link.a, link.b)}
         return cls(far, hosts_by_address(core.state))
 
     def same_leaf(self, flow: Flow) -> bool:
@@ -104,7 +104,10 @@ def find_switches(core: Core, name: str) -> frozenset[int]:
 def port_namer(core: Core, dpid: int) -> Callable[[int], str]:
     """What a port of this switch is called: "port 1 (spine1)", by what is at its other end."""
     far = {
-        end.port_no: link.other(end) for link in core.state.view.links for end in (link.a, link.b) if end.dpid == dpid
+        end.port_no: link.other(end)
+        for link in core.state.reduced.whole.links
+        for end in (link.a, link.b)
+        if end.dpid == dpid
     }
     hosts = {host.port.port_no: host.name for host in core.state.view.hosts if host.port.dpid == dpid}
 

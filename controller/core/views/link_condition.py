@@ -23,8 +23,8 @@ def link_condition(core: Core, cable: Cable, now_s: float) -> tuple[str, str, st
 
 
 def unused_links(core: Core) -> list[Cable]:
-    """Every cable that is known or planned and carries nothing (yet); one whose ports are gone is not known."""
-    used = {(link.a, link.b) for link in core.state.view.links}
+    """Every cable that is known or planned and could carry nothing (yet); one whose ports are gone is not known."""
+    used = {(link.a, link.b) for link in core.state.reduced.whole.links}
     ports = core.discovery.ports
     known = {
         cable

@@ -15,5 +15,5 @@ def mtu_alarms(core: Core) -> tuple[str, ...]:
         return f"{end.switch}:{ref.port_no}{said}"
 
     plan = core.settings.plan
-    cables = [*((link.a, link.b) for link in core.state.view.links), *core.plan.links]
+    cables = [*((link.a, link.b) for link in core.state.reduced.whole.links), *core.plan.links]
     return mtu_problems(cables, core.mtu_bytes, plan.roce_mtu_bytes if plan else None, name)

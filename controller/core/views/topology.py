@@ -90,7 +90,7 @@ def topology(core: Core, now_s: float) -> TopologyView:
             _speed_bps(core, link.a),
             _speed_bps(core, link.b),
         )
-        for link in view.links
+        for link in core.state.reduced.whole.links
     ]
     links += [_unusable(core, cable, now_s) for cable in unused_links(core)]
     hosts = tuple(

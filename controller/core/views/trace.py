@@ -112,7 +112,7 @@ class PacketTraceView:
 def trace_packet(core: Core, source: Host, destination: Host, udp_source_port: int, dscp: int) -> PacketTraceView:
     """What would become of a RoCEv2 packet that `source` sent to `destination` now. A port of 0 stands for any."""
     packet = roce_packet(source, destination, udp_source_port or ANY_UDP_PORT, dscp)
-    found = trace(core.state.switches, core.discovery, core.state.view, packet, source)
+    found = trace(core.state.switches, core.discovery, core.state.reduced.whole, packet, source)
     shown = _Shown(core, found, source.name)
     return PacketTraceView(
         packet=packet_words(packet.headers),
