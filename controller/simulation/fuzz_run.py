@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 
 from controller.core.commands import Accepted, Refused
 from controller.core.commands import Failure as Refusal
-from controller.core.events import CollectiveAnnounced, CollectiveWithdrawn
+from controller.core.events import CollectiveAnnounced, CollectiveWithdrawn, DrainWanted, UndrainWanted
 from controller.core.machine import Core
 from controller.core.settings import CoreSettings
 from controller.jobs.collective import Collective
 from controller.pipeline.foreign import ForeignPolicy
 from controller.qos.classes import QosSettings
-from controller.simulation import fuzz_checks
+from controller.simulation import fuzz_checks, fuzz_drains
 from controller.simulation.admission import Limits
 from controller.simulation.driver import NotQuietError, StuckClockError
 from controller.simulation.fuzz_deeds import Deeds
@@ -35,6 +35,8 @@ _SETTLE_S, _SETTLE_AFTER_SILENCE_S = 2.5, 10.5
 _LONGEST_TROUBLE_S = 120.0
 _AT_REST_S = 10.0
 _WATCHED_PAIRS = 4
+
+Request = CollectiveAnnounced | CollectiveWithdrawn | DrainWanted | UndrainWanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +86,10 @@ class FuzzRun:
         for name, nicira in zip(fabric.switches, fabric.nicira, strict=False):
             self.network.switch(name).nicira = nicira
         self._deeds = Deeds(fabric, self.network)
-        self._owed: dict[int, CollectiveAnnounced | CollectiveWithdrawn] = {}
-        # What every core must know from now on: the jobs it said yes to. None: withdrawn.
-        self._promised: dict[str, Collective | None] = {}
-        # The latest request of each job that was not simply refused.
+        self._owed: dict[int, Request] = {}
+        # What every core must know from now on: the jobs and drains it said yes to. None: withdrawn, undrained.
+        self._promised: dict[str, Collective | str | None] = {}
+        # The latest request of each job, or drain, that was not simply refused.
         self._latest: dict[str, int] = {}
         self._requests = 0
         # How much of the record has been looked through for answers.
@@ -123,6 +125,11 @@ class FuzzRun:
                 self._ask(CollectiveAnnounced(self._requests + 1, collective))
             case What.WITHDRAW:
                 self._ask(CollectiveWithdrawn(self._requests + 1, name))
+            case What.DRAIN | What.UNDRAIN:
+                wanted = DrainWanted if step.what is What.DRAIN else UndrainWanted
+                target = fuzz_drains.target(self.network, name, int(number))
+                if target is not None:
+                    self._ask(wanted(self._requests + 1, (target,)))
             case What.CONTROLLER_CRASH:
                 self._crash(number)
             case What.CHECK:
@@ -130,7 +137,7 @@ class FuzzRun:
             case _:
                 self._deeds.do(step)
 
-    def _ask(self, request: CollectiveAnnounced | CollectiveWithdrawn) -> None:
+    def _ask(self, request: Request) -> None:
         if self.network.core is None:
             return
         self._requests = request.request_id
@@ -144,7 +151,7 @@ class FuzzRun:
         # Whoever has not been answered is told by the broken connection, and knows nothing.
         self._take_answers()
         for request in self._owed.values():
-            self._promised.pop(_job_of(request), None)
+            self._promised.pop(_subject(request), None)
         self._owed.clear()
         self.network.later(down_s, self._start_controller)
 
@@ -223,6 +230,7 @@ class FuzzRun:
         _require("foreign rules", fuzz_checks.foreign(network, self._deeds.foreign, removed=removed))
         _require("reservations", fuzz_checks.reservations(core))
         _require("planned paths", fuzz_checks.planned_paths(network, core))
+        _require("drained", fuzz_drains.wrongly_used(network, core))
         if not self.fabric.limited:
             _require("nothing refused", fuzz_checks.unlimited(core))
         _require("message order", network.record.ordering_problems())
@@ -233,13 +241,14 @@ class FuzzRun:
     def _answers(self) -> None:
         self._take_answers()
         _require("answered once", [f"request {i} was not answered" for i in sorted(self._owed)])
-        held = {job_id: job.collective for job_id, job in self.core.state.jobs.items()}
+        held: dict[str, Collective | str] = {job_id: job.collective for job_id, job in self.core.state.jobs.items()}
+        held |= fuzz_drains.held(self.core)
         _require(
             "promises kept",
             [
-                f"job {job_id} should be {promised}, and is {held.get(job_id)}"
-                for job_id, promised in self._promised.items()
-                if held.get(job_id) != promised
+                f"{subject} should be {promised}, and is {held.get(subject)}"
+                for subject, promised in self._promised.items()
+                if held.get(subject) != promised
             ],
         )
 
@@ -250,14 +259,14 @@ class FuzzRun:
             request = self._owed.pop(answer.request_id, None)
             if request is None:
                 raise _Broken("answered once", [f"request {answer.request_id} was answered, and not asked (again)"])
-            job = _job_of(request)
-            if answer.request_id < self._latest.get(job, 0) or _is_no(answer):
+            subject = _subject(request)
+            if answer.request_id < self._latest.get(subject, 0) or _is_no(answer):
                 continue
-            self._latest[job] = answer.request_id
+            self._latest[subject] = answer.request_id
             if isinstance(answer, Accepted):
-                self._promised[job] = None if isinstance(request, CollectiveWithdrawn) else request.collective
+                self._promised[subject] = _promise(request)
             else:
-                self._promised.pop(job, None)
+                self._promised.pop(subject, None)
         self._read = len(commands)
 
     def _limit(self) -> None:
@@ -311,13 +320,30 @@ class FuzzRun:
         return min((due_s for due_s in found if due_s is not None), default=None)
 
 
-def _job_of(request: CollectiveAnnounced | CollectiveWithdrawn) -> str:
-    return request.job_id if isinstance(request, CollectiveWithdrawn) else request.collective.job_id
+def _subject(request: Request) -> str:
+    """What it is about: no job is called like a drain."""
+    match request:
+        case CollectiveAnnounced():
+            return request.collective.job_id
+        case CollectiveWithdrawn():
+            return request.job_id
+    return fuzz_drains.subject(request.targets[0])
+
+
+def _promise(request: Request) -> Collective | str | None:
+    """What holds once it was accepted."""
+    match request:
+        case CollectiveAnnounced():
+            return request.collective
+        case DrainWanted():
+            return fuzz_drains.DRAINED
+    return None
 
 
 def _is_no(answer: Accepted | Refused) -> bool:
     """The request made no sense and has changed nothing. Any other refusal says what could not be done yet."""
-    return isinstance(answer, Refused) and answer.failure in (Refusal.INVALID_ARGUMENT, Refusal.NOT_FOUND)
+    nothing_done = (Refusal.INVALID_ARGUMENT, Refusal.NOT_FOUND, Refusal.FAILED_PRECONDITION)
+    return isinstance(answer, Refused) and answer.failure in nothing_done
 
 
 def _require(invariant: str, details: Iterable[str]) -> None:

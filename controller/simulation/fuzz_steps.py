@@ -40,6 +40,8 @@ class What(StrEnum):
     FAIL_BUNDLES = "fail-bundles"  # switch, how many of its next bundles cannot be committed
     FILL_DISK = "fill-disk"  # -, seconds for which nothing can be written down
     HOSTS_SPEAK = "hosts-speak"  # every host sends a gratuitous ARP
+    DRAIN = "drain"  # switch, or "" and a cable number: an operator takes it out of use
+    UNDRAIN = "undrain"  # the same: and gives it back
     CHECK = "check"  # waits for quiet, then looks at every invariant
 
 
@@ -57,6 +59,8 @@ class Step:
         after = f"+{self.wait_s:g} s "
         if self.what is What.ANNOUNCE:
             return f"{after}announce {collective_of(fabric, self.where, int(self.number))}"
+        if self.what in (What.DRAIN, What.UNDRAIN):
+            return f"{after}{self.what} {self.where or cable_names(fabric)[int(self.number)]}"
         if self.what in (What.CUT, What.RESTORE, What.FAIL_SILENTLY):
             cable = cable_names(fabric)[int(self.number)]
             return f"{after}{self.what} {cable}" + (f" (frames from end {self.where})" if self.where else "")
@@ -129,6 +133,8 @@ _WEIGHTS = {
     What.FAIL_BUNDLES: 3,
     What.FILL_DISK: 2,
     What.HOSTS_SPEAK: 3,
+    What.DRAIN: 5,
+    What.UNDRAIN: 7,
 }
 _RESTLESS = _WEIGHTS | {
     What.CONTROLLER_CRASH: 12,
@@ -142,9 +148,11 @@ _CALM = frozenset(
     {
         *(What.ANNOUNCE, What.WITHDRAW, What.LOSE_SESSION, What.FREEZE, What.SLOW_DOWN),
         *(What.AGENT_CRASH, What.CONTROLLER_CRASH, What.ADD_FOREIGN, What.FAIL_BUNDLES),
-        *(What.FILL_DISK, What.HOSTS_SPEAK),
+        *(What.FILL_DISK, What.HOSTS_SPEAK, What.DRAIN, What.UNDRAIN),
     }
 )
+# Of what is drained; most switches are leaves, whose drain is refused.
+_SWITCH_SHARE = 0.4
 # Waiting for quiet costs far more than a step does; troubles that meet one another are what is looked for.
 _STEPS_PER_CHECK = 20
 
@@ -173,6 +181,7 @@ class _Maker:
         self._hosts = len(fabric.host_names)
         self._broken: list[int] = []
         self._off: list[str] = []
+        self._drained: list[tuple[str, float]] = []
         # A limited switch may have no room for what others add.
         possible = [
             w for w in _WEIGHTS if (w in _CALM or not fabric.calm) and not (fabric.limited and w is What.ADD_FOREIGN)
@@ -222,6 +231,12 @@ class _Maker:
                 return "", round(random.choice((0.1, 3.0, 12.0)) * random.uniform(0.5, 1.5), 3)
             case What.SLOW_DOWN:
                 return switch, random.choice((1, 10, 100))
+            case What.DRAIN:
+                drained = (switch, 0.0) if random.random() < _SWITCH_SHARE else ("", float(self._a_cable()))
+                self._drained.append(drained)
+                return drained
+            case What.UNDRAIN:
+                return self._drained.pop(random.randrange(len(self._drained))) if self._drained else (switch, 0)
             case What.HOSTS_SPEAK | What.CHECK:
                 return "", 0
             case What.WIPE:
