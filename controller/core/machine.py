@@ -5,6 +5,7 @@ paths are placed anew where the fabric or the jobs have changed, and the switche
 what they should hold. It never waits, never looks at a clock and never fails on what the network sends it.
 """
 
+from collections.abc import Mapping
 from functools import partial
 
 from controller.core import absent, capacity, drains, fitting, planning, requests
@@ -43,6 +44,7 @@ from controller.fabric.answers import Answers
 from controller.fabric.discovery import Cable, Discovery
 from controller.fabric.hosts import HostTable
 from controller.fabric.model import PortRef
+from controller.fabric.servers import ServerNic, server_nics
 from controller.fabric.view import PlanIndex, SwitchFacts, build
 from controller.pipeline.compile import BEACON_PUNT, compile_base, merged
 from controller.pipeline.rules import SwitchTables
@@ -84,6 +86,8 @@ class Core:
         self.learning = Learning(settings.beacon_period_s, set(self.plan.names))
         self._base: dict[int, SwitchTables] = {}
         self._silent: frozenset[int] = frozenset()
+        # What hosts said of themselves when the view was last built.
+        self._servers: Mapping[PortRef, ServerNic] = {}
         # State's revision, changes and silent switches when everything was last settled.
         self._noted: tuple[int, int, frozenset[int]] | None = None
         self._capacity_alarms: dict[str, str] = {}
@@ -418,6 +422,9 @@ class Core:
 
     def _periodic(self, now_s: float) -> list[Command]:
         self._periodic_due_s = now_s + self.settings.statistics_period_s
+        if server_nics(self.packets.neighbours.alone()) != self._servers:
+            # Looked at now and then, or whoever is plugged in could have everything worked out anew at will.
+            self._fabric_changed(now_s)
         sessions = [(s.dpid, s.session_id) for s in self.state.switches.values() if s.session_id]
         reads: list[Command] = [
             ReadPortStatistics(dpid, session)
@@ -496,7 +503,8 @@ class Core:
         ports = {ref: known.port for ref, known in self.discovery.ports.items()}
         links = self.usable
         rate = self.settings.default_rate_bps
-        whole, self.state.view_problems = build(facts, ports, links, self.hosts, self.plan, rate)
+        servers = self._servers = server_nics(self.packets.neighbours.alone())
+        whole, self.state.view_problems = build(facts, ports, links, self.hosts, self.plan, rate, servers)
         self.state.reduced = reduced(whole, self.state.avoided)
         self.state.view = self.state.reduced.view
 

@@ -40,10 +40,41 @@ def find_hosts(state: State, texts: Iterable[str], field: str = "") -> tuple[lis
         if host is not None:
             hosts.append(host)
             continue
-        near = attached.names.near(text) if len(wrong) < _SUGGESTED else ()
+        is_unknown = attached.find_interface(text) is None
+        near = attached.names.near(text) if is_unknown and len(wrong) < _SUGGESTED else ()
         meant = f"; did you mean {' or '.join(near)}?" if near else ""
         wrong.append((f"{field}[{i}]: " if field else "") + why + meant)
     return hosts, wrong
+
+
+def find_ranks(
+    state: State, texts: Sequence[str], ranks_per_host: int, field: str = ""
+) -> tuple[list[Host], list[str]]:
+    """As `find_hosts`, of consecutive ranks: a server's i-th rank has its i-th interface, as libraries give each GPU
+    the nearest one; with fewer interfaces than ranks they share them evenly. Who names an interface or an address means
+    that one."""
+    hosts, wrong = find_hosts(state, texts, field)
+    if wrong or not any(host.nic for host in hosts):
+        return hosts, wrong
+    attached, together = attached_hosts(state), max(ranks_per_host, 1)
+    result: list[Host] = []
+    for i, (text, host) in enumerate(zip(texts, hosts, strict=True)):
+        nics = attached.nics_of.get(host.name, ())
+        if not nics or attached.means_interface(text):
+            result.append(host)
+            continue
+        number = default_nic(i, together, nics[-1].nic)
+        found, why = attached.interface(host.name, number)
+        if found is None:
+            wrong.append((f"{field}[{i}]: " if field else "") + why)
+        else:
+            result.append(found)
+    return result, wrong
+
+
+def default_nic(rank: int, ranks_per_host: int, nics: int) -> int:
+    """The interface, counted from 1, of a rank on a server that has so many."""
+    return rank % ranks_per_host * nics // ranks_per_host + 1
 
 
 def spelled_out(texts: Sequence[str], field: str) -> tuple[tuple[str, ...], list[str]]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from controller.core.commands import Accepted, Command, Failure, Refused, Report, Severity
 from controller.core.events import CollectiveAnnounced, CollectiveWithdrawn
-from controller.core.naming import find_hosts, spelled_out
+from controller.core.naming import find_ranks, spelled_out
 from controller.core.remembered import Facts, RememberedJob
 from controller.core.state import JobState, State, Unit, Waiter
 from controller.jobs.announcement import problems
@@ -28,7 +28,7 @@ def announce(state: State, event: CollectiveAnnounced) -> tuple[bool, list[Comma
     if held is not None and held.collective == collective:
         state.waiters.append(Waiter(event.request_id, collective.job_id, state.changes_sent))
         return False, []
-    hosts, unknown = find_hosts(state, collective.ranks, "ranks")
+    hosts, unknown = find_ranks(state, collective.ranks, collective.ranks_per_host, "ranks")
     if unknown:
         return False, [_unknown_hosts(state, event.request_id, unknown)]
     (first, *others) = {host.name for host in hosts}
@@ -67,8 +67,9 @@ def _unknown_hosts(state: State, request_id: int, unknown: list[str]) -> Refused
 
 
 def _add_job(state: State, collective: Collective, ends: tuple[tuple[str, str], ...]) -> tuple[Flow, ...]:
-    end_of = dict(zip(collective.ranks, ends, strict=True))
-    flows = expand(collective, end_of.__getitem__)
+    # By their addresses, since ranks of one host may be on different interfaces of it.
+    end_of = {address: (name, address) for name, address in ends}
+    flows = expand(replace(collective, ranks=tuple(address for _, address in ends)), end_of.__getitem__)
     state.revision += 1
     state.jobs[collective.job_id] = JobState(collective, ends, flows, notes(collective, flows), state.revision)
     return flows

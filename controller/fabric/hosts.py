@@ -4,7 +4,7 @@ Decides who a host is and which port leads to it. It answers no packets itself; 
 """
 
 import ipaddress
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from controller.fabric.model import PortRef
@@ -100,6 +100,10 @@ class HostTable:
     def name_of(self, address: str) -> str:
         entry = self.planned.get(address)
         return entry[0].name if entry else address
+
+    def nic_of(self, addresses: Iterable[str]) -> int:
+        """Which interface of its host has one of these addresses by the plan; 0 for an only one."""
+        return next((self.planned[address][0].nic for address in addresses if address in self.planned), 0)
 
     def expected_but_unseen(self) -> list[tuple[str, PortRef]]:
         """(address, the port to ask at); the plan knows better than memory does."""

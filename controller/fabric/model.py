@@ -70,6 +70,11 @@ class Link:
         return self.b if end == self.a else self.a
 
 
+def nic_label(server: str, nic: int) -> str:
+    """What an interface is called: "h1" where the server has no other (`nic` 0), else "h1:2" for its second one."""
+    return f"{server}:{nic}" if nic else server
+
+
 @dataclass(frozen=True, slots=True)
 class Host:
     """A network interface of a server. `addresses` are IPv4 or IPv6 in text, the first one is the main one."""
@@ -81,10 +86,19 @@ class Host:
     capacity_bps: int
     # Of a host below an edge switch: the leaf where its traffic enters the fabric's paths.
     below_leaf: int | None = None
+    # Which of its server's interfaces this is, counted from 1; 0 where the server has no other.
+    nic: int = 0
+    # What the server calls itself, where no plan says which server the interface is of: then its address is its name.
+    server: str = ""
 
     @property
     def leaf(self) -> int:
         return self.port.dpid if self.below_leaf is None else self.below_leaf
+
+    @property
+    def label(self) -> str:
+        """Unlike the name, no other interface's."""
+        return self.name if self.server else nic_label(self.name, self.nic)
 
 
 # A path is the egress ports it crosses, in order, from the source's leaf on; empty when both hosts share a leaf.
@@ -106,3 +120,5 @@ class FabricView:
     hosts: tuple[Host, ...] = ()
     # Other spellings of hosts' names, as the plan gives them: alias -> name.
     aliases: Mapping[str, str] = field(default_factory=dict)
+    # Of leaves that carry rails: their numbers, counted from 1.
+    rails: Mapping[int, tuple[int, ...]] = field(default_factory=dict)

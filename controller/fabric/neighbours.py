@@ -4,7 +4,7 @@ It decides how long a neighbour counts, and what is worth telling. A neighbour m
 says of itself.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from controller.fabric.lldp import Neighbour
@@ -51,6 +51,12 @@ class Neighbours:
     def forget_port(self, port: PortRef) -> None:
         """It has no carrier any more: whoever comes next is somebody else."""
         self._at.pop(port, None)
+
+    def alone(self) -> Iterator[tuple[PortRef, Neighbour]]:
+        """The latest word of every port at which only one neighbour has been heard since it has a carrier."""
+        for port, here in self._at.items():
+            if len(here) == 1:
+                yield port, next(iter(here.values())).neighbour
 
     def present(self, now_s: float, is_up: Callable[[PortRef], bool]) -> list[HeardNeighbour]:
         """Those heard within the time for which they said they would count, sorted by port."""

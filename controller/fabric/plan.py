@@ -6,7 +6,7 @@ expected hosts from it. Rates are bit/s.
 
 from dataclasses import dataclass
 
-from controller.fabric.model import Role
+from controller.fabric.model import Role, nic_label
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,10 @@ class PlannedLink:
 
 @dataclass(frozen=True, slots=True)
 class PlannedHost:
-    """A host interface: its switch, the switch's port number, and its addresses ("10.0.1.1", no mask)."""
+    """A host interface: its switch, the switch's port number, and its addresses ("10.0.1.1", no mask).
+
+    `nic` counts the interfaces of one host from 1, in the order of rails; 0 where it has no other.
+    """
 
     name: str
     switch: str
@@ -40,6 +43,12 @@ class PlannedHost:
     ipv4: str
     prefix_length: int
     rate_bps: int
+    nic: int = 0
+
+    @property
+    def label(self) -> str:
+        """Unlike the name, no other interface's."""
+        return nic_label(self.name, self.nic)
 
 
 @dataclass(frozen=True, slots=True)

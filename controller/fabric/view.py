@@ -3,12 +3,14 @@
 import ipaddress
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from controller.fabric import roles
+from controller.fabric import rails, roles
 from controller.fabric.hosts import UNKNOWN_MAC, HostTable
 from controller.fabric.model import FabricView, Host, Link, Port, PortRef, Role, Switch
 from controller.fabric.plan import FabricPlan
+from controller.fabric.rails import Nic
+from controller.fabric.servers import ServerNic
 from controller.fabric.tiers import below_leaves
 
 
@@ -58,8 +60,9 @@ def build(
     hosts: HostTable,
     plan: PlanIndex,
     default_rate_bps: int,
+    servers: Mapping[PortRef, ServerNic] | None = None,
 ) -> tuple[FabricView, tuple[str, ...]]:
-    """The view, and sentences about what could not be understood."""
+    """The view, and sentences about what could not be understood. `servers` are what hosts say of themselves."""
     cables = list(links)
     at_switch = {end for cable in cables for end in cable}
     edge_ports = Counter(ref.dpid for ref, port in ports.items() if port.up and ref not in at_switch)
@@ -78,14 +81,19 @@ def build(
         },
         ports=dict(ports),
         links=tuple(Link(a, b, min(rate(a), rate(b))) for a, b in cables),
-        hosts=tuple(_hosts(hosts, switches.keys(), rate)),
+        hosts=tuple(_hosts(hosts, switches.keys(), rate, servers or {})),
         aliases=plan.aliases,
     )
     view, on_edges = below_leaves(view)
-    return view, (*found.problems, *on_edges)
+    seen = (Nic(host.server or host.name, host.nic, host.leaf) for host in view.hosts if host.nic)
+    meant = (Nic(host.name, host.nic, port.dpid) for host, port in hosts.planned.values() if host.nic)
+    railed = rails.infer(seen, plan.name, meant)
+    return replace(view, rails=railed.of_leaf), (*found.problems, *on_edges, *railed.problems)
 
 
-def _hosts(hosts: HostTable, known: Iterable[int], rate: Callable[[PortRef], int]) -> list[Host]:
+def _hosts(
+    hosts: HostTable, known: Iterable[int], rate: Callable[[PortRef], int], servers: Mapping[PortRef, ServerNic]
+) -> list[Host]:
     """One for each network interface, that is for each name or MAC at a port, with all addresses that it has there."""
     here = set(known)
     interfaces: dict[tuple[PortRef, str, str], list[str]] = {}
@@ -98,10 +106,15 @@ def _hosts(hosts: HostTable, known: Iterable[int], rate: Callable[[PortRef], int
             planned = hosts.name_of(seen.address) if hosts.is_planned(seen) else names.get((seen.port, seen.mac), "")
             alone = seen.address if seen.mac == UNKNOWN_MAC else ""
             interfaces.setdefault((seen.port, seen.mac, planned or alone), []).append(seen.address)
-    return [
-        Host(name or addresses[0], mac, tuple(addresses), port, rate(port))
-        for (port, mac, name), addresses in interfaces.items()
-    ]
+    result = []
+    for (port, mac, name), addresses in interfaces.items():
+        host = Host(name or addresses[0], mac, tuple(addresses), port, rate(port))
+        if name:
+            host = replace(host, nic=hosts.nic_of(addresses))
+        elif (said := servers.get(port)) is not None:
+            host = replace(host, nic=said.number, server=said.server)
+        result.append(host)
+    return result
 
 
 def _rank(address: str) -> tuple[int, str]:

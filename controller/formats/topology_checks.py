@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from controller.fabric.model import Role
-from controller.formats.topology_fill import Filled, format_ipv4
+from controller.formats.topology_fill import Filled, FilledHost, format_ipv4
 from controller.formats.topology_schema import MAX_PORT
 from controller.formats.yaml_lines import Location
 
@@ -71,7 +71,7 @@ def _duplicates(uses: Iterable[tuple[str, str, Location]], kind: str, place: Pla
 def _names(filled: Filled, place: Place) -> Iterator[Finding]:
     first: dict[str, tuple[str, Location]] = {}
     named = [("switch", switch.name, switch.location) for switch in filled.switches]
-    named += [("host", host.name, host.location) for host in filled.hosts]
+    named += [("host", host.name, host.location[:2]) for host in filled.hosts if host.nic <= 1]
     for kind, name, location in named:
         if name in first:
             other, where = first[name]
@@ -162,15 +162,21 @@ def _interface_names(filled: Filled, names: Names) -> Iterator[Finding]:
     for name, location in names.switches.items():
         # A switch without a cable yet will have one some day.
         yield from _too_long("switch", name, f"{name}-eth{highest.get(name, 1)}", location)
+    interfaces = {host.name: _interface(host) for host in filled.hosts}
     for name, location in names.hosts.items():
-        yield from _too_long("host", name, f"{name}-eth0", location)
+        yield from _too_long("host", name, interfaces.get(name, f"{name}-eth0"), location)
+
+
+def _interface(host: FilledHost) -> str:
+    """Mininet's own spelling."""
+    return f"{host.name}-eth{max(host.nic - 1, 0)}"
 
 
 def _device_names(filled: Filled, place: Place) -> Iterator[Finding]:
     """A bridge is a network device too, and bears the switch's name."""
     bridges = {switch.name: switch.location for switch in filled.switches}
     devices = [(f"{switch}-eth{port}", location) for switch, port, _, location in _port_uses(filled)]
-    devices += [(f"{host.name}-eth0", host.location) for host in filled.hosts]
+    devices += [(_interface(host), host.location) for host in filled.hosts]
     for device, location in devices:
         if device in bridges:
             what = f'interface name "{device}" is also the name of a switch ({place(bridges[device])})'

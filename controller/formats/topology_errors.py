@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from controller.formats.topology_checks import Finding
-from controller.formats.topology_schema import TopologyFile
+from controller.formats.topology_schema import NicEntry, TopologyFile
 from controller.formats.yaml_lines import Location
 
 _TYPE_WORDS = {
@@ -33,7 +33,11 @@ def finding_of(error: Any, value: Any) -> Finding:
         case "extra_forbidden":
             return Finding(location, f'unknown key "{key}"{_inside(location)}', _known_keys(location, key))
         case "missing":
-            return Finding(location, f'missing key "{key}"{_inside(location)}', f"add it: {_expected(location)}")
+            return Finding(location, f'missing key "{key}"{_inside(location)}', _add(location))
+        case "place":
+            return Finding(location, f'missing key "at"{_inside((*location, "at"))}', _add((*location, "at")))
+        case "nics":
+            return Finding((*location, "nics"), f"{_path(location)}: {error['msg']}", "or give the host one interface")
         case "greater_than_equal" | "less_than_equal":
             word = "at least" if error["type"] == "greater_than_equal" else "at most"
             limit = error["ctx"].get("ge", error["ctx"].get("le"))
@@ -66,7 +70,7 @@ def _models() -> dict[str, type[BaseModel]]:
         for argument in get_args(info.annotation):
             if isinstance(argument, type) and issubclass(argument, BaseModel):
                 found[name] = argument
-    return found
+    return found | {"nics": NicEntry}
 
 
 _NESTED = _models()
@@ -74,7 +78,8 @@ _NESTED = _models()
 
 def _model_at(location: Location) -> type[BaseModel]:
     """The model whose key is the last part of `location`."""
-    return _NESTED.get(str(location[0]), TopologyFile) if len(location) > 1 else TopologyFile
+    around = [part for part in location[:-1] if part in _NESTED]
+    return _NESTED[str(around[-1])] if around else TopologyFile
 
 
 def _field_at(location: Location) -> FieldInfo | None:
@@ -104,6 +109,10 @@ def _flow(value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key}: {_flow(each)}" for key, each in value.items()) + "}"
     return "[" + ", ".join(map(_flow, value)) + "]" if isinstance(value, list) else str(value)
+
+
+def _add(location: Location) -> str:
+    return f"add it: {_expected(location)}"
 
 
 def _write(location: Location) -> str:

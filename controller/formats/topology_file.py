@@ -174,7 +174,9 @@ def _plan(heading: TopologyFile, filled: Filled) -> FabricPlan:
         tuple(PlannedSwitch(switch.name, switch.dpid, switch.role, switch.pod) for switch in filled.switches),
         tuple(PlannedLink(k.a, k.a_port, k.b, k.b_port, k.rate_bps or 0) for k in filled.links),
         tuple(
-            PlannedHost(h.name, h.switch, h.port, h.mac, format_ipv4(h.address), h.prefix_length, h.rate_bps or 0)
+            PlannedHost(
+                h.name, h.switch, h.port, h.mac, format_ipv4(h.address), h.prefix_length, h.rate_bps or 0, h.nic
+            )
             for h in filled.hosts
         ),
         tuple(sorted(heading.aliases.items())),
@@ -206,12 +208,21 @@ def _explicit_lines(plan: FabricPlan) -> Iterator[str]:
     if plan.hosts:
         yield "hosts:"
     for host in plan.hosts:
-        addresses = f'ipv4: {host.ipv4}/{host.prefix_length}, mac: "{host.mac}"'
-        yield f"  - {{name: {_word(host.name)}, at: {host.switch}:{host.port}, {addresses}, rate: {host.rate_bps}}}"
+        if host.nic == 0:
+            yield f"  - {{name: {_word(host.name)}, {_interface(host)}}}"
+            continue
+        if host.nic == 1:
+            yield from (f"  - name: {_word(host.name)}", "    nics:")
+        yield f"      - {{{_interface(host)}}}"
     if plan.aliases:
         yield "aliases:"
     for alias, name in plan.aliases:
         yield f'  "{alias}": {_word(name)}'
+
+
+def _interface(host: PlannedHost) -> str:
+    addresses = f'ipv4: {host.ipv4}/{host.prefix_length}, mac: "{host.mac}"'
+    return f"at: {host.switch}:{host.port}, {addresses}, rate: {host.rate_bps}"
 
 
 def _word(text: str) -> str:

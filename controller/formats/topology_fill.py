@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from itertools import count
 
 from controller.fabric.model import Role
-from controller.formats.topology_schema import HostEntry, LeafSpine, LinkEntry, SwitchEntry, ThreeTier, port_of
+from controller.formats.topology_schema import (
+    HostEntry,
+    LeafSpine,
+    LinkEntry,
+    NicEntry,
+    SwitchEntry,
+    ThreeTier,
+    port_of,
+)
 from controller.formats.yaml_lines import Location
 
 _FIRST_DPID = {"leaf": 0x101, "spine": 0x201, "core": 0x301, "edge": 0x401}
@@ -50,6 +58,8 @@ class FilledHost:
     prefix_length: int
     rate_bps: int | None
     location: Location
+    # Counted from 1 where the host has several interfaces; 0: its only one.
+    nic: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +85,8 @@ def expand(shape: LeafSpine | ThreeTier, location: Location) -> Entries:
     else:
         switches, links, leaves = list(_flat_switches(shape)), _uplinks(shape), shape.leaves
     hosts = [
-        HostEntry(name=f"h{leaf}_{number}", at=f"leaf{leaf}", rate=shape.host_rate)
-        for leaf in range(1, leaves + 1)
+        _railed_host(f"h{first // shape.rails + 1}_{number}", first, shape)
+        for first in range(0, leaves, shape.rails)
         for number in range(1, shape.hosts_per_leaf + 1)
     ]
     return Entries(
@@ -84,6 +94,22 @@ def expand(shape: LeafSpine | ThreeTier, location: Location) -> Entries:
         tuple((link, location) for link in links),
         tuple((host, location) for host in hosts),
     )
+
+
+def _railed_host(name: str, first: int, shape: LeafSpine | ThreeTier) -> HostEntry:
+    """A host of the group of leaves behind the `first` ones."""
+    nics = [NicEntry(at=f"leaf{first + rail}", rate=shape.host_rate) for rail in range(1, shape.rails + 1)]
+    return HostEntry(name=name, nics=nics) if len(nics) > 1 else HostEntry(name=name, at=nics[0].at, rate=nics[0].rate)
+
+
+def nics_of(host: HostEntry, location: Location) -> list[tuple[int, NicEntry, Location]]:
+    """(number, interface, where) of each interface, as `PlannedHost.nic` counts them."""
+    if not host.nics:
+        return [(0, host, location)]
+    # A regular fabric has no place for each of its hosts.
+    places = [(*location, "nics", i) if len(location) > 1 else location for i in range(len(host.nics))]
+    numbers = range(1, len(host.nics) + 1) if len(host.nics) > 1 else (0,)
+    return list(zip(numbers, host.nics, places, strict=True))
 
 
 def _flat_switches(shape: LeafSpine) -> Iterator[SwitchEntry]:
@@ -168,7 +194,8 @@ class _FreePorts:
 
 def _links_and_ports(entries: Entries, rate_bps: int | None) -> tuple[tuple[FilledLink, ...], _FreePorts]:
     """Cables are numbered before hosts, so that uplinks come first on a leaf."""
-    ends = [end for link, _ in entries.links for end in (link.a, link.b)] + [host.at for host, _ in entries.hosts]
+    ends = [end for link, _ in entries.links for end in (link.a, link.b)]
+    ends += [nic.at for host, location in entries.hosts for _, nic, _ in nics_of(host, location)]
     ports = _FreePorts(ends)
     links = tuple(
         FilledLink(*ports.of(link.a), *ports.of(link.b), link.rate or rate_bps, location)
@@ -179,13 +206,14 @@ def _links_and_ports(entries: Entries, rate_bps: int | None) -> tuple[tuple[Fill
 
 def _hosts(entries: Entries, ports: _FreePorts, rate_bps: int | None) -> Iterator[FilledHost]:
     leaves = [switch.name for role in ("leaf", "edge") for switch, _ in entries.switches if switch.role == role]
-    addresses = _FreeAddresses(leaves, (host.ipv4 for host, _ in entries.hosts if host.ipv4 is not None))
-    macs = {host.mac for host, _ in entries.hosts if host.mac is not None}
-    for host, location in entries.hosts:
-        switch, port = ports.of(host.at)
-        address, prefix_length = parse_ipv4(host.ipv4) if host.ipv4 else (addresses.of(switch), 8)
-        mac = host.mac or _mac(address, macs)
-        yield FilledHost(host.name, switch, port, mac, address, prefix_length, host.rate or rate_bps, location)
+    nics = [(host.name, *nic) for host, location in entries.hosts for nic in nics_of(host, location)]
+    addresses = _FreeAddresses(leaves, (nic.ipv4 for _, _, nic, _ in nics if nic.ipv4 is not None))
+    macs = {nic.mac for _, _, nic, _ in nics if nic.mac is not None}
+    for name, number, nic, location in nics:
+        switch, port = ports.of(nic.at)
+        address, prefix_length = parse_ipv4(nic.ipv4) if nic.ipv4 else (addresses.of(switch), 8)
+        mac = nic.mac or _mac(address, macs)
+        yield FilledHost(name, switch, port, mac, address, prefix_length, nic.rate or rate_bps, location, number)
 
 
 class _FreeAddresses:

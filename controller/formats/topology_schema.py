@@ -89,11 +89,27 @@ Name = Annotated[str, Field(pattern=_NAME_PATTERN, max_length=64)]
 Alias = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]*$", max_length=253)]
 End = Annotated[str, Field(pattern=_END_PATTERN, max_length=80), AfterValidator(_end)]
 
+# A server with more network cards than this is not built.
+MAX_NICS = 16
 _RATE = "bit/s, as a whole number or with one of k, M, G, T (powers of ten)"
 
 
 class _Entry(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+_RAILS = Field(
+    default=1,
+    ge=1,
+    le=MAX_NICS,
+    description=f"interfaces of each host, one on each of that many leaves in turn, 1 to {MAX_NICS}",
+    examples=[4],
+)
+
+
+def _check_rails(rails: int, leaves: int, words: str) -> None:
+    if leaves % rails:
+        raise _problem("size", f"{words} cannot be shared out to {rails} rails")
 
 
 class SwitchEntry(_Entry):
@@ -125,10 +141,9 @@ class LinkEntry(_Entry):
     rate: Rate | None = Field(default=None, description=f"{_RATE}; left out: the file's rate", examples=["100G"])
 
 
-class HostEntry(_Entry):
-    """A host's interface."""
+class NicEntry(_Entry):
+    """One network interface of a host that has several."""
 
-    name: Name = Field(description="the host's name, a letter first", examples=["h1_1"])
     at: End = Field(description='"switch:port", or "switch" for its lowest free port', examples=["leaf1:5"])
     ipv4: Annotated[str, Field(pattern=_IPV4_PATTERN), AfterValidator(_ipv4)] | None = Field(
         default=None, description="address/prefix; left out: 10.0.LEAF.N/8", examples=["10.0.1.1/8"]
@@ -141,16 +156,42 @@ class HostEntry(_Entry):
     rate: Rate | None = Field(default=None, description=f"{_RATE}; left out: the file's rate", examples=["100G"])
 
 
+class HostEntry(NicEntry):
+    """A host: where its only interface is, or a list of its interfaces, rail by rail."""
+
+    name: Name = Field(description="the host's name, a letter first", examples=["h1_1"])
+    at: End | None = Field(  # type: ignore[assignment]  # a host with `nics` has no place of its own
+        default=None, description='"switch:port", or "switch" for its lowest free port', examples=["leaf1:5"]
+    )
+    nics: list[NicEntry] = Field(
+        default=[],
+        max_length=MAX_NICS,
+        description=f"a list of the host's interfaces, {MAX_NICS} at most; the n-th one is on rail n",
+        examples=[[{"at": "leaf1"}, {"at": "leaf2"}]],
+    )
+
+    @model_validator(mode="after")
+    def _placed(self) -> "HostEntry":
+        if self.at is None and not self.nics:
+            raise _problem("place", "neither at nor nics is given")
+        alone = [key for key in ("at", "ipv4", "mac", "rate") if getattr(self, key) is not None]
+        if self.nics and alone:
+            raise _problem("nics", f'both "nics" and "{alone[0]}" are given; write "{alone[0]}" at each of the nics')
+        return self
+
+
 class LeafSpine(_Entry):
     """A regular leaf-spine fabric, written as its dimensions.
 
     leafI has ports 1..S*P to the spines, spine by spine, then its hosts; spineJ has ports 1..L*P, leaf by leaf.
-    Hosts are hI_N at leafI, with 10.0.I.N/8.
+    Hosts are hI_N at leafI, with 10.0.I.N/8. With R rails, every R leaves are a group G whose hosts are hG_N, each with
+    R interfaces, one on each leaf of the group.
     """
 
     leaves: int = Field(ge=1, le=255, description="the number of leaves, 1 to 255", examples=[4])
     spines: int = Field(ge=1, le=255, description="the number of spines, 1 to 255", examples=[4])
     hosts_per_leaf: int = Field(ge=0, le=254, description="hosts on each leaf, 0 to 254", examples=[4])
+    rails: int = _RAILS
     links_per_pair: int = Field(
         default=1, ge=1, le=16, description="parallel cables between each leaf and each spine, 1 to 16", examples=[2]
     )
@@ -159,6 +200,7 @@ class LeafSpine(_Entry):
 
     @model_validator(mode="after")
     def _bounded(self) -> "LeafSpine":
+        _check_rails(self.rails, self.leaves, f"{self.leaves} leaves")
         links = self.leaves * self.spines * self.links_per_pair
         if links > MAX_LINKS:
             raise _problem("size", f"{links} cables, more than the limit of {MAX_LINKS}")
@@ -170,7 +212,8 @@ class ThreeTier(_Entry):
 
     Every pod has its leaves and spines, all joined. The n-th spine of each pod belongs to plane n, and is joined to
     all cores of that plane. leafI has ports to its pod's spines, then its hosts, which are hI_N with 10.0.I.N/8;
-    spineJ has ports to its pod's leaves, then to its plane's cores; coreK has a port for each pod.
+    spineJ has ports to its pod's leaves, then to its plane's cores; coreK has a port for each pod. Rails as in
+    `leaf_spine`: a pod has one group of leaves, or several.
     """
 
     pods: int = Field(ge=2, le=128, description="the number of pods, 2 to 128", examples=[2])
@@ -178,6 +221,7 @@ class ThreeTier(_Entry):
     spines_per_pod: int = Field(ge=1, le=64, description="spines in each pod, 1 to 64; as many planes", examples=[2])
     cores_per_plane: int = Field(ge=1, le=128, description="cores in each plane, 1 to 128", examples=[2])
     hosts_per_leaf: int = Field(ge=0, le=254, description="hosts on each leaf, 0 to 254", examples=[2])
+    rails: int = _RAILS
     uplink_rate: Rate | None = Field(
         default=None, description=f"{_RATE}, from leaf to spine; left out: the file's rate", examples=["400G"]
     )
@@ -188,6 +232,7 @@ class ThreeTier(_Entry):
 
     @model_validator(mode="after")
     def _bounded(self) -> "ThreeTier":
+        _check_rails(self.rails, self.leaves_per_pod, f"the {self.leaves_per_pod} leaves of a pod")
         links = self.pods * self.spines_per_pod * (self.leaves_per_pod + self.cores_per_plane)
         hosts = self.pods * self.leaves_per_pod * self.hosts_per_leaf
         switches = self.pods * (self.leaves_per_pod + self.spines_per_pod) + self.spines_per_pod * self.cores_per_plane

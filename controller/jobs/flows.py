@@ -28,7 +28,7 @@ def expand(collective: Collective, resolve: Resolve) -> tuple[Flow, ...]:
     ends = [resolve(rank) for rank in collective.ranks]
     found: dict[tuple[str, str, int], Flow] = {}
     for (src, dst), connection in _connections(collective):
-        if ends[src] == ends[dst]:
+        if ends[src][0] == ends[dst][0]:
             continue
         for port, queue_pairs, size_bytes in _parts(connection):
             unit = (ends[src][1], ends[dst][1], port)

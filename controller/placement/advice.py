@@ -7,10 +7,11 @@ that is predicted by expanding the collective and placing it alone on the fabric
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from controller.fabric.model import Path, PortRef
 from controller.jobs.collective import Algorithm, Collective, Flow, Operation
+from controller.jobs.edges import SUPPORTED
 from controller.jobs.flows import expand
 from controller.placement.place import place
 from controller.placement.problem import Demand, Problem
@@ -18,12 +19,16 @@ from controller.placement.problem import Demand, Problem
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where jobs can run: `leaf_of[host]` and the rate of each host's link, and the fabric as `Problem` has it."""
+    """Where jobs can run: `leaf_of[host]` and the rate of each host's link, and the fabric as `Problem` has it.
+
+    A host of several interfaces is one for each of them here; `server_of` says which are one server.
+    """
 
     leaf_of: Mapping[str, int]
     host_bps: Mapping[str, int]
     paths: Mapping[tuple[int, int], tuple[Path, ...]]
     capacity_bps: Mapping[PortRef, int]
+    server_of: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +73,31 @@ def advise(collective: Collective, site: Site, candidates: Sequence[str] = ()) -
         if _worth(found) < _worth(advised):
             best, advised = tried, found
     gain = 1 - advised.completion_s / given.completion_s if given.completion_s else 0.0
-    return Advice(best.ranks, given, advised, gain, tuple(_sentences(collective, best, given, advised, gain)))
+    sentences = (*_sentences(collective, best, given, advised, gain), *_rail_sentence(best, site, advised))
+    return Advice(best.ranks, given, advised, gain, sentences)
+
+
+def _rail_sentence(best: Collective, site: Site, advised: Prediction) -> Iterator[str]:
+    """What it would be worth to go rail by rail, on servers whose ranks have interfaces on different leaves."""
+    servers = _servers(best.ranks, best.ranks_per_host)
+    split = any(len({site.leaf_of[host] for host in server}) > 1 for server in servers)
+    by_rail = replace(best, algorithm=Algorithm.HIERARCHICAL, ports=())
+    if not split or best.algorithm == by_rail.algorithm or (best.operation, by_rail.algorithm) not in SUPPORTED:
+        return
+    found = predict(by_rail, site)
+    if _worth(found) < _worth(advised):
+        yield (
+            f"these servers have rails: rail by rail (algorithm {by_rail.algorithm}) one run takes "
+            f"{found.completion_s:.6g} s, and {found.crossing_bytes:,} bytes cross the spines"
+        )
 
 
 def predict(collective: Collective, site: Site) -> Prediction:
     """What one run of the collective, alone on the fabric, needs at least, its flows placed by `place`."""
-    flows = expand(collective, lambda host: (host, host))
-    crossing = [f for f in flows if site.leaf_of[f.src_host] != site.leaf_of[f.dst_host]]
+    flows = expand(collective, lambda host: (site.server_of.get(host, host), host))
+    crossing = [f for f in flows if site.leaf_of[f.src_address] != site.leaf_of[f.dst_address]]
     demands = tuple(
-        Demand(f.flow_id, site.leaf_of[f.src_host], site.leaf_of[f.dst_host], f.size_bytes) for f in crossing
+        Demand(f.flow_id, site.leaf_of[f.src_address], site.leaf_of[f.dst_address], f.size_bytes) for f in crossing
     )
     placed = place(Problem(demands, site.paths, site.capacity_bps))
     fullest_s = placed.certificate.max_load_s
@@ -99,8 +120,8 @@ def _hosts_s(flows: Sequence[Flow], site: Site) -> float:
     sent: dict[str, int] = defaultdict(int)
     received: dict[str, int] = defaultdict(int)
     for flow in flows:
-        sent[flow.src_host] += flow.size_bytes
-        received[flow.dst_host] += flow.size_bytes
+        sent[flow.src_address] += flow.size_bytes
+        received[flow.dst_address] += flow.size_bytes
     return max(
         (8 * size / site.host_bps[host] for loads in (sent, received) for host, size in loads.items()), default=0
     )

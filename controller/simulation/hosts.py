@@ -22,7 +22,7 @@ class ModelHost:
     """One network interface. `neighbours` is its ARP cache, address to MAC, both as numbers."""
 
     def __init__(self, planned: PlannedHost, port: PortRef) -> None:
-        self.name = planned.name
+        self.name = planned.label
         self.mac_text = planned.mac
         self.ipv4_text = planned.ipv4
         self.mac = mac_value(planned.mac)

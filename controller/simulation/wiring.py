@@ -17,13 +17,14 @@ class Wiring:
         dpids = {switch.name: switch.dpid for switch in plan.switches}
         self.switches = {s.name: ModelSwitch(s.dpid, s.name, (), limits=limits) for s in plan.switches}
         self.by_dpid = {switch.dpid: switch for switch in self.switches.values()}
-        self.hosts = {h.name: ModelHost(h, PortRef(dpids[h.switch], h.port)) for h in plan.hosts}
+        # A host with several interfaces is one for each of them: "h1:1", "h1:2".
+        self.hosts = {h.label: ModelHost(h, PortRef(dpids[h.switch], h.port)) for h in plan.hosts}
         self.cables: list[Cable] = []
         self._at: dict[End, Cable] = {}
         for link in plan.links:
             self.plug(PortRef(dpids[link.a], link.a_port), PortRef(dpids[link.b], link.b_port), link.rate_bps)
         for host in plan.hosts:
-            self.plug(PortRef(dpids[host.switch], host.port), host.name, host.rate_bps)
+            self.plug(PortRef(dpids[host.switch], host.port), host.label, host.rate_bps)
 
     def plug(self, a: End, b: End, rate_bps: int) -> Cable:
         """Adds a cable, and the ports it needs. Raises ValueError when an end is taken."""

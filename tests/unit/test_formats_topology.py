@@ -59,6 +59,7 @@ def test_the_needed_files_are_shipped() -> None:
         "leafspine-2x4": (2, 4, 8, 8),
         "leafspine-4x4": (4, 4, 16, 16),
         "parallel-unequal": (3, 2, 8, 6),
+        "rails-4x2": (4, 2, 8, 8),
         "threetier-2x2x2": (4, 8, 16, 8),
     }
 

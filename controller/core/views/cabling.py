@@ -29,6 +29,7 @@ class PlannedHostView:
     addresses: tuple[str, ...]
     port: EndpointView
     rate_bps: int
+    nic: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,5 +54,5 @@ def cabling_plan(core: Core) -> CablingPlanView | None:
         plan.name,
         tuple(PlannedSwitchView(s.dpid, s.name, s.role.value) for s in plan.switches),
         tuple(PlannedLinkView(end(k.a, k.a_port), end(k.b, k.b_port), k.rate_bps) for k in plan.links),
-        tuple(PlannedHostView(h.name, (h.ipv4,), end(h.switch, h.port), h.rate_bps) for h in plan.hosts),
+        tuple(PlannedHostView(h.name, (h.ipv4,), end(h.switch, h.port), h.rate_bps, h.nic) for h in plan.hosts),
     )

@@ -63,6 +63,11 @@ class Surroundings:
         far = {end: link.other(end) for link in core.state.reduced.whole.links for end in (link.a, link.b)}
         return cls(far, hosts_by_address(core.state))
 
+    def label(self, name: str, address: str) -> str:
+        """What to call the end of a flow: the interface, where its host has several."""
+        host = self.hosts.get(address)
+        return host.label if host is not None and host.name == name else name
+
     def same_leaf(self, flow: Flow) -> bool:
         source, destination = self.hosts.get(flow.src_address), self.hosts.get(flow.dst_address)
         return source is not None and destination is not None and source.leaf == destination.leaf
@@ -109,7 +114,7 @@ def port_namer(core: Core, dpid: int) -> Callable[[int], str]:
         for end in (link.a, link.b)
         if end.dpid == dpid
     }
-    hosts = {host.port.port_no: host.name for host in core.state.view.hosts if host.port.dpid == dpid}
+    hosts = {host.port.port_no: host.label for host in core.state.view.hosts if host.port.dpid == dpid}
 
     def words(port_no: int) -> str:
         name = core.plan.name(far[port_no].dpid) if port_no in far else hosts.get(port_no, "")

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from controller.core.machine import Core
 from controller.core.requests import unit_of
 from controller.core.views.bounds import BoundView, bound_view, present_cuts
-from controller.core.views.common import EndpointView, UnknownLink, UnknownSwitch, certificate, find_switches
+from controller.core.views.common import (
+    EndpointView,
+    Surroundings,
+    UnknownLink,
+    UnknownSwitch,
+    certificate,
+    find_switches,
+)
 from controller.core.views.topology import LinkView, topology
 from controller.fabric.model import PortRef
 from controller.placement.bounds import Cut
@@ -105,9 +112,15 @@ def _direction(
 
 def _flows(core: Core, port: PortRef, left_bps: float) -> tuple[LinkFlowView, ...]:
     """Largest first. Flows of several jobs that share one path are each named."""
+    label = Surroundings.of(core).label
     found = [
         LinkFlowView(
-            flow.flow_id, job_id, flow.src_host, flow.dst_host, flow.size_bytes, 8 * flow.size_bytes / left_bps
+            flow.flow_id,
+            job_id,
+            label(flow.src_host, flow.src_address),
+            label(flow.dst_host, flow.dst_address),
+            flow.size_bytes,
+            8 * flow.size_bytes / left_bps,
         )
         for job_id, job in core.state.jobs.items()
         for flow in job.flows

@@ -59,8 +59,8 @@ def planned_flow(core: Core, flow: Flow, about: Surroundings) -> PlannedFlowView
     path, moved = core.state.paths.get(unit, ()), core.state.moves.get(unit)
     return PlannedFlowView(
         flow.flow_id,
-        flow.src_host,
-        flow.dst_host,
+        about.label(flow.src_host, flow.src_address),
+        about.label(flow.dst_host, flow.dst_address),
         flow.src_address,
         flow.dst_address,
         flow.size_bytes,

@@ -29,6 +29,7 @@ class SwitchView:
     peer_address: str
     software: str
     pod: str = ""
+    rails: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,9 @@ class HostView:
     port: EndpointView
     capacity_bps: int
     speed_bps: int = 0
+    # Which of the server's interfaces it is, from 1; 0: its only one, as far as is known.
+    nic: int = 0
+    server: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,16 @@ def topology(core: Core, now_s: float) -> TopologyView:
     ]
     links += [_unusable(core, cable, now_s) for cable in unused_links(core)]
     hosts = tuple(
-        HostView(h.name, h.mac, h.addresses, endpoint(core, h.port), h.capacity_bps, _speed_bps(core, h.port))
+        HostView(
+            h.name,
+            h.mac,
+            h.addresses,
+            endpoint(core, h.port),
+            h.capacity_bps,
+            _speed_bps(core, h.port),
+            h.nic,
+            h.server or (h.name if h.nic else ""),
+        )
         for h in view.hosts
     )
     in_sync = bool(switches) and all(s.in_sync for s in switches)
@@ -125,6 +138,7 @@ def _switch(core: Core, dpid: int, pod: int | None) -> SwitchView:
         dpid=dpid,
         name=known.name,
         role=known.role.value,
+        rails=core.state.view.rails.get(dpid, ()),
         pod=core.plan.pods.get(dpid) or (f"pod{pod}" if pod else ""),
         connected=switch.session_id is not None,
         in_sync=switch.ready and not switch.unsettled and not switch.in_flight,

@@ -113,13 +113,13 @@ def trace_packet(core: Core, source: Host, destination: Host, udp_source_port: i
     """What would become of a RoCEv2 packet that `source` sent to `destination` now. A port of 0 stands for any."""
     packet = roce_packet(source, destination, udp_source_port or ANY_UDP_PORT, dscp)
     found = trace(core.state.switches, core.discovery, core.state.reduced.whole, packet, source)
-    shown = _Shown(core, found, source.name)
+    shown = _Shown(core, found, source.label)
     return PacketTraceView(
         packet=packet_words(packet.headers),
         udp_source_port=packet.headers["udp_src"],
         dscp=dscp,
-        src_host=source.name,
-        dst_host=destination.name,
+        src_host=source.label,
+        dst_host=destination.label,
         switches=tuple(shown.switch(visit) for visit in found.visits),
         ends=tuple(shown.end(end) for end in found.ends),
     )

@@ -16,13 +16,14 @@ from controller.simulation.flows.maxmin import FloatArray
 
 
 class FlowFabric:
-    """`hosts[i]` are host names, `leaf[i]` the datapath id of the leaf of each; `capacity_bps` is by link number."""
+    """`hosts[i]` are host names ("h1:2" is the second interface of h1), `leaf[i]` the datapath id of the leaf of each;
+    `capacity_bps` is by link number."""
 
     def __init__(self, view: FabricView) -> None:
         """Raises ValueError when a host hangs on a switch that is no leaf."""
         self.view = view
         self.paths: TwoTierPaths | ThreeTierPaths = fabric_paths(view)
-        self.hosts = tuple(host.name for host in view.hosts)
+        self.hosts = tuple(host.label for host in view.hosts)
         self.host_number = {name: i for i, name in enumerate(self.hosts)}
         self.leaf = tuple(host.port.dpid for host in view.hosts)
         elsewhere = [h.name for h in view.hosts if view.switches[h.port.dpid].role != Role.LEAF]
