@@ -12,6 +12,7 @@ import numpy as np
 
 from controller.fabric.model import Path
 from controller.fabric.paths import IntArray
+from controller.placement.by_phase import moved_by_phase
 from controller.placement.cut_bounds import cut_bound
 from controller.placement.instance import TOLERANCE, FloatArray, Instance, in_order
 from controller.placement.place import IMPROVED, IMPROVEMENT_STEPS, answer, refine
@@ -124,7 +125,9 @@ class _Search:
     def _moved(self, kept: Placement) -> Placement:
         """What can be had when every flow of this priority may move: by taking flows off full links, or, where that
         does not reach the bound, by placing all anew; in either case with every flow put back that need not have
-        moved."""
+        moved. With phases: slot by slot, those with the largest gaps first."""
+        if self.problem.phases:
+            return moved_by_phase(self.problem, kept.paths, self._slot_placed, self._slot_moved)
         demands = tuple(d if d.flow_id in self.settled else replace(d, pinned=None) for d in self.problem.demands)
         free = replace(self.problem, demands=demands)
         instance = Instance.of(free)
@@ -138,6 +141,14 @@ class _Search:
                 found, method = _rows(instance, anew.paths), anew.certificate.method
         found = _put_back(instance, start, found)
         return answer(free, instance, found, method, prove(instance, found, bound))
+
+    def _slot_placed(self, slot: Problem) -> Placement:
+        return place_parts(slot, self.group_of, self.steps)
+
+    def _slot_moved(self, slot: Problem) -> Placement:
+        """The slot's own best moves from where its flows are."""
+        before = {d.flow_id: d.pinned or () for d in slot.demands}
+        return _Search(slot, self.settled, before, self.steps, self.group_of).replan(THRESHOLD).placement
 
 
 def _share(value: float) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 from controller.fabric.model import Path
 from controller.fabric.paths import IntArray, TwoTierPaths
+from controller.placement.by_phase import place_by_phase
 from controller.placement.certificate import Certificate
 from controller.placement.channels import ExactPlacement, colouring_start, place_exactly
 from controller.placement.cut_bounds import Bound, cut_bound
@@ -46,6 +47,8 @@ def place(problem: Problem, improvement_steps: int = IMPROVEMENT_STEPS) -> Place
     demands = in_order(problem.demands)
     if len({demand.priority for demand in demands}) > 1:
         return _by_priority(problem, improvement_steps)
+    if problem.phases:
+        return place_by_phase(problem, lambda slot: place(slot, improvement_steps))
     routes = routes_for(problem.paths, ((d.src_leaf, d.dst_leaf) for d in demands))
     if demands and isinstance(routes, TwoTierRoutes):
         exact = place_exactly(problem, demands, routes.table)

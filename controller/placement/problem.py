@@ -22,15 +22,24 @@ class Demand:
     priority: int = 0
 
 
+# By flow_id: (slot, bytes) of every slot that the flow sends in.
+Phases = Mapping[str, tuple[tuple[int, int], ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """`paths[(src_leaf, dst_leaf)]` are the live paths; `capacity_bps[port]` the rate of each link direction they use,
-    keyed by the sending port; `background_bps[port]` what others were measured to send there."""
+    keyed by the sending port; `background_bps[port]` what others were measured to send there.
+
+    `phases`, if not empty, says of every demand which of its bytes fall into which slot of time (`phases.spread`): what
+    counts is then the fullest link of each slot, slot after slot, and not the fullest link of them all together.
+    """
 
     demands: tuple[Demand, ...]
     paths: Mapping[tuple[int, int], tuple[Path, ...]]
     capacity_bps: Mapping[PortRef, int]
     background_bps: Mapping[PortRef, float] = field(default_factory=dict)
+    phases: Phases = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,13 @@ import numpy as np
 
 from controller.fabric.model import Path, PortRef
 from controller.fabric.paths import IntArray
+from controller.placement.by_phase import place_by_phase
 from controller.placement.certificate import Certificate
 from controller.placement.cut_bounds import Bound, cut_bound
 from controller.placement.instance import TOLERANCE, FloatArray, Instance, in_order
+from controller.placement.phases import split
 from controller.placement.place import IMPROVEMENT_STEPS, answer, best_found, place, refine, with_proof
-from controller.placement.problem import Demand, Placement, Problem, at_level
+from controller.placement.problem import Demand, Phases, Placement, Problem, at_level
 
 SPLIT = "+split"
 
@@ -50,7 +52,8 @@ def place_split(
     parts = {d.flow_id: _parts(d, queue_pairs.get(d.flow_id, 1)) for d in in_order(problem.demands)}
     demands = tuple(part for of_flow in parts.values() for part in of_flow)
     group_of = {part.flow_id: flow_id for flow_id, of_flow in parts.items() for part in of_flow}
-    placed = place_parts(replace(problem, demands=demands), group_of, improvement_steps)
+    phases = _phases_of_parts(problem.phases, parts)
+    placed = place_parts(replace(problem, demands=demands, phases=phases), group_of, improvement_steps)
     paths = {
         flow_id: tuple(placed.paths[part.flow_id] for part in of_flow)
         for flow_id, of_flow in parts.items()
@@ -73,6 +76,14 @@ def _parts(demand: Demand, count: int) -> list[Demand]:
     return [replace(demand, flow_id=f"{demand.flow_id}#{n}", size_bytes=each + (n < rest)) for n in range(count)]
 
 
+def _phases_of_parts(phases: Phases, parts: Mapping[str, Sequence[Demand]]) -> Phases:
+    return {
+        part.flow_id: sent
+        for flow_id, of_flow in (parts.items() if phases else ())
+        for part, sent in zip(of_flow, split(phases, flow_id, len(of_flow)), strict=True)
+    }
+
+
 def place_parts(problem: Problem, group_of: Mapping[str, str], improvement_steps: int = IMPROVEMENT_STEPS) -> Placement:
     """As `place`, but demands with one `group_of[flow_id]` are parts of one flow: they keep together on one path unless
     parting them lowers the fullest link. A demand without a group is a flow of its own.
@@ -91,6 +102,8 @@ def place_parts(problem: Problem, group_of: Mapping[str, str], improvement_steps
 
 
 def _place_level(problem: Problem, group_of: Mapping[str, str], steps: int) -> Placement:
+    if problem.phases:
+        return place_by_phase(problem, lambda slot: _place_level(slot, group_of, steps))
     demands = in_order(problem.demands)
     flows = _flows(demands, group_of)
     together = place(replace(problem, demands=tuple(_whole(parts) for parts in flows)), steps)

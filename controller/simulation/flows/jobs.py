@@ -62,16 +62,18 @@ class Job:
     start_s: float = 0.0
     priority: int = 0
 
-    def units(self) -> dict[Ends, int]:
-        """Bytes of one iteration from host to host: what is placed as one."""
-        total: dict[Ends, int] = {}
+    def units(self) -> dict[Ends, dict[int, int]]:
+        """Bytes of one iteration from host to host, which are placed as one, by what is sent at one time: phases with
+        the same transfers have one number, whether they follow one another or not."""
+        found: dict[Ends, dict[int, int]] = {}
         # Phases of long workloads share their transfers: each is gone through once.
         sent = [phase.transfers for phase in self.phases if phase.transfers is not None]
         times = Counter(id(transfers) for transfers in sent)
-        for transfers in {id(each): each for each in sent}.values():
+        for number, transfers in enumerate({id(each): each for each in sent}.values()):
             for ends, size in transfers.ends():
-                total[ends] = total.get(ends, 0) + size * times[id(transfers)]
-        return total
+                sizes = found.setdefault(ends, {})
+                sizes[number] = sizes.get(number, 0) + size * times[id(transfers)]
+        return found
 
 
 @dataclass(slots=True)

@@ -5,13 +5,14 @@ pass over dead links (a flow on one draws another among its live paths), then, w
 away, it places again. Rows are only ever changed here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from controller.fabric.model import Path
 from controller.placement import baselines
+from controller.placement.phases import PhaseKey, spread
 from controller.placement.problem import Demand, Problem
 from controller.simulation.flows.fabric import FlowFabric, dead_ports
 from controller.simulation.flows.maxmin import FloatArray, LinkRows
@@ -21,13 +22,17 @@ from controller.simulation.flows.wave import IntArray
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Everything that one job sends from one host to another, placed as one flow; `size_bytes` is for one iteration."""
+    """Everything that one job sends from one host to another in one iteration, by phase; placed as one flow."""
 
     name: str
     source: int
     target: int
-    size_bytes: int
+    phases: Mapping[PhaseKey, int]
     priority: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(self.phases.values())
 
 
 class Router:
@@ -44,6 +49,7 @@ class Router:
             Demand(u.name, fabric.leaf[u.source], fabric.leaf[u.target], u.size_bytes, priority=u.priority)
             for u in self._crossing
         )
+        self._phases = spread({u.name: u.phases for u in self._crossing})
         self._destination = {u.name: fabric.hosts[u.target] for u in self._crossing}
         self._failures = 0
         self._paths: Paths = strategy.place(self._problem(factor), seed, self._destination)
@@ -62,7 +68,7 @@ class Router:
         capacity = {**fabric.between_bps, **slowed} if slowed else fabric.between_bps
         dead = dead_ports(fabric, factor)
         paths = fabric.paths.without(dead) if dead else fabric.paths
-        return Problem(self._demands if demands is None else demands, paths, capacity)
+        return Problem(self._demands if demands is None else demands, paths, capacity, phases=self._phases)
 
     # --- after a change ----------------------------------------------------------------------------------
 

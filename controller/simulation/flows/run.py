@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from controller.placement.phases import PhaseKey
 from controller.simulation.flows.engine import FlowEngine
 from controller.simulation.flows.fabric import FlowFabric
 from controller.simulation.flows.impairments import Impairments, LinkState, links_at
@@ -135,10 +136,11 @@ class _Run:
 
     def _register(self, job: Job, units: list[Unit]) -> _Progress:
         numbers = {}
-        for (source, target), size in sorted(job.units().items()):
+        for (source, target), sizes in sorted(job.units().items()):
             numbers[source, target] = len(units)
             name = f"{job.name}/{self._fabric.hosts[source]}>{self._fabric.hosts[target]}"
-            units.append(Unit(name, source, target, size, job.priority))
+            phases: dict[PhaseKey, int] = {(job.name, number): size for number, size in sizes.items()}
+            units.append(Unit(name, source, target, phases, job.priority))
         return _Progress(job, JobResult(job.name, job.start_s), numbers)
 
     def result(self) -> RunResult:
