@@ -22,6 +22,7 @@ from controller.pipeline.diff import (
     adds_unused_only,
     guard_only,
     only_adds,
+    without_route_removals,
 )
 from controller.pipeline.foreign import ForeignHoldings, ForeignPolicy, describe
 from controller.pipeline.outstanding import Outstanding
@@ -62,6 +63,9 @@ class Reconciler:
     # Removals are all that is left to do, and wait for that.
     _draining: bool = False
     _outstanding: dict[int, Outstanding] = field(default_factory=dict)
+    # Switches that keep routes for those that may still send over avoided links, and who that was at the last look.
+    _keeping: set[int] = field(default_factory=set)
+    _kept_for: frozenset[int] = frozenset()
     # The leaves' ports to spines, in the view they were taken from.
     _uplinks: tuple[FabricView, Mapping[int, frozenset[int]]] = (FabricView(), MappingProxyType({}))
 
@@ -130,6 +134,7 @@ class Reconciler:
         self._draining = False
         if any(s.in_flight for s in self.state.switches.values()):
             return []
+        self._look_for_unready()
         wanted: dict[Stage, Batches] = {}
         for switch in self.state.switches.values():
             if not switch.ready or switch.actual is None or not switch.unsettled:
@@ -162,7 +167,36 @@ class Reconciler:
         room = self.state.rooms.get(dpid)
         if room is not None and (first := make_room(room, found, actual)):
             return {Stage.PREPARE: first}
-        return guard_only(found) if held else found
+        if held:
+            return guard_only(found)
+        return self._kept_routes(dpid, found) if self._kept_for else found
+
+    def _look_for_unready(self) -> None:
+        """Who cannot be told to keep off avoided links, and may still send over them."""
+        reduced = self.state.reduced
+        joined = {end.dpid for link in reduced.whole.links for end in (link.a, link.b)} if reduced.left_out else set()
+        unready = frozenset(
+            dpid for dpid in joined if dpid in self.state.switches and not self.state.switches[dpid].ready
+        )
+        if unready != self._kept_for:
+            self._kept_for = unready
+            for dpid in self._keeping & self.state.switches.keys():
+                self.state.switches[dpid].unsettled = True
+            self._keeping.clear()
+
+    def _kept_routes(
+        self, dpid: int, found: Mapping[Stage, tuple[Modification, ...]]
+    ) -> Mapping[Stage, tuple[Modification, ...]]:
+        """An avoided link works, and a switch that is silent or away goes on sending over it: whoever is at its end
+        goes on forwarding that."""
+        at_avoided = any(dpid in (a.dpid, b.dpid) for a, b in self.state.reduced.left_out)
+        if not at_avoided or Stage.REMOVE not in found:
+            return found
+        kept = without_route_removals(found[Stage.REMOVE])
+        if kept == found[Stage.REMOVE]:
+            return found
+        self._keeping.add(dpid)
+        return {stage: m for stage, m in {**found, Stage.REMOVE: kept}.items() if m}
 
     def _uplinks_of(self, dpid: int) -> frozenset[int] | None:
         """None for a switch that is no leaf."""

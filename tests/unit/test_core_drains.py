@@ -90,6 +90,25 @@ def test_draining_again_and_undraining_what_is_not_drained_changes_nothing() -> 
     assert sent(network, since_s) == 0
 
 
+def test_a_leaf_that_is_away_when_its_spine_is_drained_loses_nothing() -> None:
+    """Found by fuzzing: it goes on sending to the spine, which took its routes away because nobody else used them."""
+    of = plan(leaves=3, spines=2, hosts=1)
+    core, network = loaded(of)
+    watch = DeliveryWatch(network)
+    network.lose_session("leaf1", reconnect_after_s=8.0)
+    network.run_for(0.5)
+    network.inject(DrainWanted(2, (spine(2),)))
+    network.run_for(4.0)
+    ends = {end for link in core.state.reduced.left_out for end in link}
+    assert isinstance(network.record.answer(2), Accepted)
+    assert check_delivery(network) == []
+    # Everybody else has left the spine by then.
+    assert {end.dpid for end in ports_in_use(network, core) & ends} == {leaf(1), spine(2)}
+    network.run_until_quiet(60)
+    assert ports_in_use(network, core).isdisjoint(ends)
+    assert watch.violations == []
+
+
 def test_who_would_be_cut_off_is_named_and_only_force_does_it() -> None:
     of = plan(leaves=3, spines=2)
     core, network = loaded(of)
