@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from controller.core.remembered import FactKeys, Facts
+from controller.health.bfd import BfdSettings
 from controller.pipeline.difference import SwitchComparison
 from controller.pipeline.rules import Modification
 from controller.qos.queues import PortQueues
@@ -47,6 +48,16 @@ class ConfigureQueues:
 
     dpid: int
     ports: tuple[PortQueues, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigureBfd:
+    """The ports of one switch that should run BFD, carried out over OVSDB and kept so; answered by a `BfdRead` at once
+    and at every change. `ports` None: it is not decided yet, and only what runs is to be told."""
+
+    dpid: int
+    ports: frozenset[int] | None
+    settings: BfdSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +126,7 @@ Command = (
     | ReadTables
     | ReadPortStatistics
     | ConfigureQueues
+    | ConfigureBfd
     | Remember
     | Accepted
     | Refused

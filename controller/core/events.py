@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from controller.core.remembered import Facts, Target
 from controller.fabric.model import Port
+from controller.health.bfd import Session
 from controller.jobs.collective import Collective
 from controller.pipeline.rules import SwitchTables
 
@@ -178,6 +179,15 @@ class MtusRead:
 
 
 @dataclass(frozen=True, slots=True)
+class BfdRead:
+    """How BFD stands at the ports of a switch that run it, by port number, as its database says. None: its database
+    cannot be asked (any more)."""
+
+    dpid: int
+    sessions: Mapping[int, Session] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """A deadline the core asked for has come."""
 
@@ -197,6 +207,7 @@ Event = (
     | DrainWanted
     | UndrainWanted
     | MtusRead
+    | BfdRead
     | Restored
     | Remembered
     | Tick

@@ -6,8 +6,8 @@ decided in those, and what a change of links means for paths and tables in `mach
 
 from dataclasses import dataclass
 
-from controller.core.commands import Command, ReadPortStatistics, Report, SendPacket, Severity
-from controller.core.events import PortStatisticsRead
+from controller.core.commands import Command, ConfigureBfd, ReadPortStatistics, Report, SendPacket, Severity
+from controller.core.events import BfdRead, PortStatisticsRead
 from controller.core.settings import CoreSettings
 from controller.core.state import State, SwitchState
 from controller.fabric import beacon
@@ -16,6 +16,7 @@ from controller.fabric.discovery import Cable, Discovery, Seen
 from controller.fabric.model import PortRef, Role
 from controller.fabric.view import PlanIndex
 from controller.health import heartbeats
+from controller.health.bfd import Bfd
 from controller.health.heartbeats import Heartbeats
 from controller.health.last_resort import needed
 from controller.health.link_states import LinkState
@@ -30,7 +31,7 @@ SETTLE_S, _SETTLE_PER_LINK_S = 0.02, 0.0002
 class LinkNews:
     """`due_s` is when the fabric is to be looked at anew, None: usable links are what they were."""
 
-    reports: tuple[Report, ...] = ()
+    commands: tuple[Command, ...] = ()
     came_up: tuple[PortRef, ...] = ()
     due_s: float | None = None
 
@@ -44,6 +45,10 @@ class LinkWatch:
         self._settings, self._plan, self._state = settings, plan, state
         self.discovery, self.answers = discovery, answers
         self.links = Links(discovery, settings.damping)
+        self.bfd = Bfd(settings.bfd)
+        self.links.failed = self.bfd.failed
+        # Where BFD runs is to be decided anew.
+        self._bfd_stirred = False
         self.heartbeats = Heartbeats(self.links, settings.heartbeat_period_s, settings.counters_per_s)
         self.rates = RateTracker()
         self._spare: set[Cable] = set()
@@ -62,8 +67,9 @@ class LinkWatch:
         """What is lost is acted on at once; what is new comes in bursts, and the more there is the longer they last."""
         self.discovery.expire(now_s, self.answers)
         changes = self.links.follow(now_s, self.answers)
+        told = self._follow_bfd(now_s, changed=bool(changes))
         if not changes and self.links.spare == self._spare:
-            return LinkNews()
+            return LinkNews(told)
         self._spare = set(self.links.spare)
         before, self._last_resort = self._last_resort, self._needed()
         lost = not before <= self._last_resort | self.links.up or any(c.before is LinkState.UP for c in changes)
@@ -75,13 +81,16 @@ class LinkWatch:
                 self.discovery.pace(2 * len(self.links.up))
         reports = (self._report(change) for change in changes)
         came_up = (end for change in changes if change.after is LinkState.UP for end in change.cable)
-        return LinkNews(tuple(report for report in reports if report is not None), tuple(came_up), due_s)
+        commands = (*told, *(report for report in reports if report is not None))
+        return LinkNews(commands, tuple(came_up), due_s)
 
     def _needed(self) -> frozenset[Cable]:
         if not self.links.spare:
             return frozenset()
-        leaves = {dpid for dpid, switch in self._state.view.switches.items() if switch.role == Role.LEAF}
-        return frozenset(needed(self.links.up, self.links.spare, leaves))
+        return frozenset(needed(self.links.up, self.links.spare, self._leaves()))
+
+    def _leaves(self) -> set[int]:
+        return {dpid for dpid, switch in self._state.view.switches.items() if switch.role == Role.LEAF}
 
     def _report(self, change: LinkChange) -> Report | None:
         """Ports without carrier are everybody's daily bread; what else takes a link away is news, and so is its end."""
@@ -91,6 +100,31 @@ class LinkWatch:
         a, b = (f"{self._plan.name(end.dpid)}:{end.port_no}" for end in change.cable)
         severity = Severity.INFO if good else Severity.WARNING
         return Report(severity, f"link {a} - {b} is {change.after} ({change.cause}), was {change.before}")
+
+    # --- BFD --------------------------------------------------------------------------------------------
+
+    def greet(self, dpid: int) -> ConfigureBfd:
+        """To be told to a switch's database when the switch has connected: it may have forgotten."""
+        return ConfigureBfd(dpid, self.bfd.told(dpid), self._settings.bfd)
+
+    def bfd_read(self, event: BfdRead) -> None:
+        self._bfd_stirred = True
+        for cable in self.bfd.take(event.dpid, event.sessions):
+            self.discovery.touched.update(cable)
+
+    def _follow_bfd(self, now_s: float, *, changed: bool) -> tuple[Command, ...]:
+        """Where BFD is to run from now on; nothing is decided on half a picture."""
+        due_s = self.bfd.next_deadline_s()
+        self._bfd_stirred |= changed or (due_s is not None and now_s >= due_s)
+        if not self._bfd_stirred or self._state.learning:
+            return ()
+        self._bfd_stirred = False
+        leads_to_host = self.discovery.leads_to_host
+        known = {cable for cable in self.links.of if not any(map(leads_to_host, cable))}
+        ports = self.bfd.follow(known, self.links.up & known, self._leaves(), now_s)
+        return tuple(ConfigureBfd(dpid, numbers, self._settings.bfd) for dpid, numbers in sorted(ports.items()))
+
+    # --- packets and counters ---------------------------------------------------------------------------
 
     def due(self, now_s: float) -> list[Command]:
         """Beacons, heartbeats, and questions to switches about what has arrived."""
@@ -131,5 +165,5 @@ class LinkWatch:
             self.rates.take(event.dpid, event.counters, now_s, self._state.problem.capacity_bps)
 
     def next_deadline_s(self) -> float | None:
-        found = (who.next_deadline_s() for who in (self.discovery, self.links, self.heartbeats))
+        found = (who.next_deadline_s() for who in (self.discovery, self.links, self.heartbeats, self.bfd))
         return min((due_s for due_s in found if due_s is not None), default=None)

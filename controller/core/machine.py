@@ -14,6 +14,7 @@ from controller.core.commands import Command, ConfigureQueues, ReadPortStatistic
 from controller.core.comparing import Comparisons
 from controller.core.events import (
     BatchAnswered,
+    BfdRead,
     CollectiveAnnounced,
     CollectiveWithdrawn,
     ComparisonWanted,
@@ -166,6 +167,9 @@ class Core:
                 return self._request(drains.undrain(self.state, event), now_s)
             case ComparisonWanted():
                 return self.comparisons.ask(event, now_s)
+            case BfdRead():
+                self.watch.bfd_read(event)
+                return []
             case MtusRead():
                 return self._mtus_read(event)
             case Restored():
@@ -229,7 +233,7 @@ class Core:
         self._periodic_due_s = max(self._periodic_due_s, now_s)
         name = self.plan.name(event.dpid)
         connected = Report(Severity.INFO, f"{name} connected from {event.peer_address}", (("dpid", f"{event.dpid:x}"),))
-        return [connected, *self._queues(event)]
+        return [connected, *self._queues(event), self.watch.greet(event.dpid)]
 
     def _queues(self, event: SwitchConnected) -> list[Command]:
         """Queues need the port's true rate, which only the plan tells."""
@@ -341,7 +345,7 @@ class Core:
         if news.due_s is not None:
             self._fabric_changed(news.due_s)
         unplanned = [end for end in news.came_up if not self.plan.rate_bps.get(end)]
-        return [*news.reports, *self.packets.warn_of_speeds(unplanned), *self.watch.due(now_s)]
+        return [*news.commands, *self.packets.warn_of_speeds(unplanned), *self.watch.due(now_s)]
 
     def _settle(self, now_s: float) -> list[Command]:
         commands: list[Command] = []
@@ -495,8 +499,9 @@ class Core:
     def _compiled_base(self) -> dict[int, SwitchTables]:
         by_prefix = {dpid for dpid, room in self.state.rooms.items() if room.prefixes}
         unspread = {dpid for dpid, room in self.state.rooms.items() if room.unspread}
+        without = {dpid for dpid, room in self.state.rooms.items() if room.without_detours}
         rate = self.settings.punt_packets_per_second
-        return compile_base(self.state.view, self.settings.qos, rate, by_prefix, unspread)
+        return compile_base(self.state.view, self.settings.qos, rate, by_prefix, unspread, without)
 
     def _build_view(self) -> None:
         facts = {s.dpid: SwitchFacts(s.session_id is not None, s.nicira) for s in self.state.switches.values()}

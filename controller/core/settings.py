@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from controller.fabric.plan import FabricPlan
+from controller.health.bfd import BfdSettings
 from controller.health.damping import DampingSettings
 from controller.pipeline.foreign import ForeignPolicy
 from controller.qos.classes import QosSettings
@@ -22,6 +23,7 @@ class CoreSettings:
     default_rate_bps: int = 10_000_000_000
     beacon_period_s: float = 1.0
     damping: DampingSettings = field(default_factory=DampingSettings)
+    bfd: BfdSettings = field(default_factory=BfdSettings)
     statistics_period_s: float = 1.0
     # Links are watched by counters so often (`health.heartbeats`), as far as `counters_per_s` port counters in all
     # allow; 0: by beacons alone.

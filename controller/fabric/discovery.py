@@ -43,6 +43,8 @@ class Seen(StrEnum):
     AMBIGUOUS = "ambiguous"
     SILENT = "silent"
     NO_CARRIER = "no-carrier"
+    # Beacons arrive, but the switches' own check (`health.bfd`) says that the cable has failed.
+    BFD_DOWN = "bfd-down"
 
 
 class Doubt(Enum):

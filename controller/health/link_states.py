@@ -9,7 +9,8 @@ for long enough (`Past`). Nothing else moves a link.
 - **suspect**: something is heard, but not what makes a link: one direction only (a broken fibre, a port that does not
   send), or a second neighbour in one of its ports (a hub, a NIC that bridges), so that nobody can say where a packet
   sent there would come out. It is not used. A person should look at it.
-- **down**: a port of it has no carrier, or neither direction is heard although both switches are at work.
+- **down**: a port of it has no carrier, or neither direction is heard although both switches are at work, or the
+  switches' own check (BFD) has failed: they do not use it then, whatever beacons say. BFD alone never makes a link.
 - **held**: it has flapped: whatever is seen of it now, it is left alone until its penalty has decayed. Every change
   would move traffic, reorder RDMA and write rules, for a link that is about to change again. Whether it is heard does
   not show while it is held, so that a link that flaps a hundred times is one change for everybody, not two hundred.
@@ -48,6 +49,7 @@ _SEEN: Mapping[Signal, LinkState] = {
     Seen.AMBIGUOUS: _S,
     Seen.SILENT: _D,
     Seen.NO_CARRIER: _D,
+    Seen.BFD_DOWN: _D,
 }
 
 TRANSITIONS: Mapping[LinkState, Mapping[Signal, LinkState]] = {

@@ -13,7 +13,7 @@ from controller.fabric.model import PortRef
 from controller.health.damping import DampingSettings, Penalty
 from controller.health.link_states import LinkState, Past, Signal, after
 
-_LOSSES = frozenset({Seen.ONE_WAY, Seen.SILENT, Seen.NO_CARRIER})
+_LOSSES = frozenset({Seen.ONE_WAY, Seen.SILENT, Seen.NO_CARRIER, Seen.BFD_DOWN})
 # A link that is just being found is heard in one direction first; before this it is not called suspect for it.
 _PATIENCE_PERIODS = 2.0
 
@@ -49,6 +49,8 @@ class Links:
 
     discovery: Discovery
     settings: DampingSettings = field(default_factory=DampingSettings)
+    # Cables that have failed by the switches' own check (`health.bfd`); whoever changes it has them looked at.
+    failed: Collection[Cable] = ()
     of: dict[Cable, LinkRecord] = field(default_factory=dict)
     # Cables that work and are not up: they wait, or are held. What joins the fabric where nothing else does.
     spare: set[Cable] = field(default_factory=set)
@@ -90,6 +92,8 @@ class Links:
 
     def _judge(self, cable: Cable, record: LinkRecord, now_s: float, answers: Answers) -> None:
         seen = self.discovery.seen(cable)
+        if seen is Seen.BOTH_WAYS and cable in self.failed:
+            seen = Seen.BFD_DOWN
         if seen is Seen.BOTH_WAYS and record.lost_s is not None:
             self._end_outage(cable, record, now_s, answers)
         elif seen in _LOSSES and self._is_new_loss(record, seen):

@@ -23,7 +23,9 @@ from controller.runtime.engine import CoreMachine, Engine, Performer
 from controller.runtime.grpc_advice import AdviceService
 from controller.runtime.grpc_server import Northbound
 from controller.runtime.grpc_services import CollectiveService, FabricService, Views
-from controller.runtime.ovsdb import QueueConfigurator, auto_endpoints
+from controller.runtime.ovsdb import QueueConfigurator
+from controller.runtime.ovsdb_bfd_keeper import BfdKeeper
+from controller.runtime.ovsdb_databases import Databases, auto_endpoints
 from controller.runtime.reports import Reports
 from controller.runtime.requests import Requests
 from controller.runtime.revisions import Revisions
@@ -44,6 +46,7 @@ def make_core(settings: Settings, plan: FabricPlan | None) -> Core:
             beacon_key=secrets.token_bytes(_BEACON_KEY_BYTES),
             plan=plan,
             heartbeat_period_s=_HEARTBEAT_PERIOD_S,
+            bfd=settings.bfd,
             qos=QosSettings(enabled=settings.qos).with_shares(settings.qos_shares or {}),
             foreign=ForeignPolicy(settings.foreign_removed, settings.foreign_spared),
         )
@@ -65,13 +68,16 @@ class Application:
         self.southbound = Southbound(
             f"{socket.gethostname()}/{os.getpid()}", self._submit, self.reports, self.northbound.agents_linked
         )
-        self.queues = QueueConfigurator(_endpoints(settings), tell=self.engine.submit)
+        self.databases = Databases(_endpoints(settings))
+        self.queues = QueueConfigurator(self.databases, tell=self.engine.submit)
+        self.bfd = BfdKeeper(self.databases, tell=self.engine.submit)
         self.performers: dict[type[Any], Performer] = {
             commands.SendPacket: self.southbound.perform,
             commands.SendBatch: self.southbound.perform,
             commands.ReadTables: self.southbound.perform,
             commands.ReadPortStatistics: self.southbound.perform,
             commands.ConfigureQueues: self.queues.perform,
+            commands.ConfigureBfd: self.bfd.perform,
             commands.Remember: self._remember,
             commands.Accepted: self.requests.answered,
             commands.Refused: self.requests.answered,
@@ -118,6 +124,8 @@ class Application:
         await self.northbound.stop()
         await self.southbound.stop()
         await self.queues.stop()
+        await self.bfd.stop()
+        self.databases.close()
         self.store.close()
         if self._claim is not None:
             self._claim.release()
@@ -130,6 +138,7 @@ class Application:
         for event in events:
             if isinstance(event, SwitchDisconnected):
                 self.queues.forget(event.dpid)
+                self.bfd.forget(event.dpid)
         self.engine.submit(*events)
 
     async def _listen_southbound(self, address: Address) -> None:
@@ -152,6 +161,7 @@ class Application:
             grpc=self.northbound.bound,
             ovsdb=s.ovsdb if s.ovsdb == AUTO else ",".join(s.ovsdb),
             qos="on" if s.qos else "off",
+            bfd=f"{s.bfd.interval_ms} ms x {s.bfd.multiplier}" if s.bfd.enabled else "off",
             topology=s.topology or "none: learnt from the switches",
             state=self.store.name,
         )

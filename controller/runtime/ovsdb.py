@@ -1,70 +1,36 @@
-"""Carries out ConfigureQueues: finds the database that has the switch, off the event loop, and tries until it is done.
+"""Carries out ConfigureQueues, and tries until it is done.
 
-It decides where to look and when to try again. What is written is `ovsdb_reconcile`'s business. Each database has a
-worker thread of its own, so that one that hangs holds up no other.
+It decides when to try again. What is written is `ovsdb_reconcile`'s business, and where, `ovsdb_databases`'.
 """
 
 import asyncio
-import glob
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import structlog
 
 from controller.core.commands import ConfigureQueues
 from controller.core.events import Event, MtusRead
-from controller.qos.queues import PortQueues
-from controller.runtime.ovsdb_endpoint import Endpoint, EndpointError
-from controller.runtime.ovsdb_reconcile import Outcome
+from controller.runtime.ovsdb_databases import Databases
+from controller.runtime.ovsdb_reconcile import Outcome, reconcile
 
-# The lab keeps a private Open vSwitch per run under /run/heddle; the system's own is where its packages put it.
-AUTO_PATTERNS = ("/run/heddle/*/db.sock", "/run/openvswitch/db.sock")
 _FIRST_RETRY_S = 1.0
 _LONGEST_RETRY_S = 60.0
 
 
-def auto_endpoints(patterns: Iterable[str] = AUTO_PATTERNS) -> list[str]:
-    """The databases of this machine, as they are now."""
-    return [f"unix:{path}" for pattern in patterns for path in sorted(glob.glob(pattern))]
-
-
-class _Worker:
-    """One endpoint and its thread."""
-
-    def __init__(self, address: str) -> None:
-        self._endpoint = Endpoint(address)
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"ovsdb {address}")
-
-    async def configure(self, dpid: int, ports: Sequence[PortQueues]) -> Outcome | EndpointError | None:
-        loop = asyncio.get_running_loop()
-        try:
-            return await loop.run_in_executor(self._thread, self._endpoint.configure, dpid, ports)
-        except EndpointError as error:
-            return error
-        except RuntimeError:  # The executor's word for "shut down": the database vanished while others were asked.
-            return EndpointError("the database is gone")
-
-    def close(self) -> None:
-        """Does not wait: the thread ends after what it is doing, within the endpoint's time-out."""
-        self._thread.submit(self._endpoint.close)
-        self._thread.shutdown(wait=False)
-
-
 class QueueConfigurator:
-    """`endpoints` says where to look and is asked anew at each try, because databases come and go with labs."""
+    """Works on switches one by one, each in its own time."""
 
     def __init__(
         self,
-        endpoints: Callable[[], Sequence[str]],
+        databases: Databases,
         first_retry_s: float = _FIRST_RETRY_S,
         tell: Callable[[Event], None] = lambda _: None,
     ) -> None:
         """`tell` hears what is found out besides: MtusRead."""
-        self._endpoints = endpoints
+        self._databases = databases
         self._tell = tell
         self._first_retry_s = first_retry_s
-        self._workers: dict[str, _Worker] = {}
-        self._homes: dict[int, str] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._troubled: set[int] = set()
         # Switches of which was said that they would forget their rules.
@@ -95,9 +61,6 @@ class QueueConfigurator:
         for dpid in list(self._tasks):
             self.forget(dpid)
         await asyncio.gather(*tasks, return_exceptions=True)
-        for worker in self._workers.values():
-            worker.close()
-        self._workers.clear()
 
     def _finished(self, dpid: int, task: asyncio.Task[None]) -> None:
         if self._tasks.get(dpid) is task:
@@ -107,7 +70,8 @@ class QueueConfigurator:
 
     async def _until_done(self, command: ConfigureQueues) -> None:
         wait_s = self._first_retry_s
-        while not self._settle(command.dpid, await self._configure(command)):
+        work = partial(reconcile, dpid=command.dpid, wanted=command.ports)
+        while not self._settle(command.dpid, await self._databases.ask(command.dpid, work)):
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, _LONGEST_RETRY_S)
 
@@ -138,43 +102,6 @@ class QueueConfigurator:
                 cure=f"ovs-vsctl set-fail-mode {bridge} secure",
             )
         (self._standalone.add if bridge else self._standalone.discard)(dpid)
-
-    async def _configure(self, command: ConfigureQueues) -> Outcome | str:
-        """The outcome, or why there is none."""
-        self._refresh_workers()
-        home = self._workers.get(self._homes.get(command.dpid, ""))
-        if home is not None:
-            result = await home.configure(command.dpid, command.ports)
-            if isinstance(result, Outcome):
-                return result
-            self._homes.pop(command.dpid, None)
-        return await self._search(command)
-
-    async def _search(self, command: ConfigureQueues) -> Outcome | str:
-        """Asks every database at once; a hanging one does not hold up the answer of the right one."""
-        asked = [asyncio.create_task(_ask(address, worker, command)) for address, worker in self._workers.items()]
-        errors = []
-        for answer in asyncio.as_completed(asked):
-            address, result = await answer
-            if isinstance(result, Outcome):
-                self._homes[command.dpid] = address
-                return result
-            if isinstance(result, EndpointError):
-                errors.append(str(result))
-        places = ", ".join(self._workers) or "no database was found; say where it is with HEDDLE_OVSDB"
-        return "; ".join(errors) or f"no Open vSwitch database here has this switch ({places})"
-
-    def _refresh_workers(self) -> None:
-        wanted = self._endpoints()
-        for address in [a for a in self._workers if a not in wanted]:
-            self._workers.pop(address).close()
-        for address in wanted:
-            if address not in self._workers:
-                self._workers[address] = _Worker(address)
-
-
-async def _ask(address: str, worker: _Worker, command: ConfigureQueues) -> tuple[str, Outcome | EndpointError | None]:
-    return address, await worker.configure(command.dpid, command.ports)
 
 
 def _trouble(outcome: Outcome) -> str:

@@ -1,15 +1,14 @@
-"""One Open vSwitch database: a connection that is made when needed, and the one thing done with it. Blocking.
+"""One Open vSwitch database: a connection that is made when needed, and work done there. Blocking.
 
-Belongs to a worker thread of its own (see `ovsdb`); every call returns or raises within about `timeout_s`.
+Belongs to a worker thread of its own (see `ovsdb_databases`); every call returns or raises within about `timeout_s`.
 """
 
 import time
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
-from controller.qos.queues import PortQueues
-from controller.runtime.ovsdb_reconcile import SCHEMA, Outcome, reconcile
+from controller.runtime.ovsdb_reconcile import SCHEMA
 
 # The ovs library looks whether eventlet is there, and eventlet then tells everybody that it is deprecated.
 with warnings.catch_warnings():
@@ -34,36 +33,52 @@ class _Backend(ovs_idl.Backend):  # type: ignore[misc]  # ovsdbapp is untyped
     schema = SCHEMA["name"]
 
 
-class _ConfigureQueues(command.BaseCommand):  # type: ignore[misc]  # ovsdbapp is untyped
+class _Replica(connection.OvsdbIdl):  # type: ignore[misc]  # ovsdbapp is untyped
+    """Says when anything about an interface has changed, in the connection's thread."""
+
+    changed: Callable[[], None] = staticmethod(lambda: None)
+
+    def notify(self, event: str, row: Any, updates: Any = None) -> None:  # noqa: ARG002 - as the ovs library calls it
+        if row._table.name == "Interface":
+            self.changed()
+
+
+Result = TypeVar("Result")
+# Reads the tables, and writes what is to change into the transaction. It is called again when somebody else has changed
+# something meanwhile.
+Work = Callable[[Mapping[str, Any], Any], Result]
+
+
+class _Command(command.BaseCommand):  # type: ignore[misc]  # ovsdbapp is untyped
     """Runs in the connection's thread, where the replica stands still."""
 
-    def __init__(self, api: _Backend, dpid: int, ports: Sequence[PortQueues]) -> None:
+    def __init__(self, api: _Backend, work: Work[Any]) -> None:
         super().__init__(api)
-        self._dpid = dpid
-        self._ports = ports
+        self._work = work
 
     def run_idl(self, txn: Any) -> None:
-        self.result = reconcile(self.api.tables, txn, self._dpid, self._ports)
+        if not self.api.idl._session.is_connected():
+            raise EndpointError("the connection is lost")
+        self.result = self._work(self.api.tables, txn)
 
 
 class Endpoint:
-    """`address` is as ovs-vsctl takes it: unix:/path or tcp:host:port."""
+    """`address` is as ovs-vsctl takes it: unix:/path or tcp:host:port. `changed` is called, in some other thread, when
+    anything about an interface has changed."""
 
-    def __init__(self, address: str, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, address: str, timeout_s: float = TIMEOUT_S, changed: Callable[[], None] = lambda: None) -> None:
         self.address = address
         self._timeout_s = timeout_s
+        self._changed = changed
         self._backend: _Backend | None = None
         self._failed_at_s = float("-inf")
 
-    def configure(self, dpid: int, ports: Sequence[PortQueues]) -> Outcome | None:
-        """Makes the queues of switch `dpid` what they should be; None when the switch is not here.
-
-        No transaction is sent when all is equal. Raises EndpointError.
-        """
+    def do(self, work: Work[Result]) -> Result:
+        """The work's result. No transaction is sent when it writes nothing. Raises EndpointError."""
         if time.monotonic() - self._failed_at_s < _REST_S:
             raise EndpointError(f"{self.address} failed a moment ago")
         try:
-            return self._configure(dpid, ports)
+            return self._do(work)
         except Exception as error:  # ovsdbapp raises whatever the ovs library does, RuntimeError and its own
             self._failed_at_s = time.monotonic()
             self.close()
@@ -75,22 +90,23 @@ class Endpoint:
             return f"does not answer within {self._timeout_s:g} s"
         return str(error) or type(error).__name__
 
-    def _configure(self, dpid: int, ports: Sequence[PortQueues]) -> Outcome | None:
+    def _do(self, work: Work[Result]) -> Result:
         backend = self._connected()
         # Not ovsdbapp's OvsVsctlTransaction: that raises next_cfg, so writes something every time.
         change = transaction.Transaction(
             backend, backend.ovsdb_connection, self._timeout_s, check_error=True, log_errors=False
         )
-        configured = change.add(_ConfigureQueues(backend, dpid, ports))
+        done = change.add(_Command(backend, work))
         change.commit()
-        outcome: Outcome | None = configured.result
-        return outcome
+        result: Result = done.result
+        return result
 
     def _connected(self) -> _Backend:
         if self._backend is None:
             # The schema is ours, not fetched: ovsdbapp's way to fetch it waits for ever on a server that hangs.
             helper = idl.SchemaHelper(schema_json=SCHEMA)
-            replica = connection.OvsdbIdl.from_server(self.address, SCHEMA["name"], helper=helper)
+            replica = _Replica.from_server(self.address, SCHEMA["name"], helper=helper)
+            replica.changed = self._changed
             link = connection.Connection(replica, self._timeout_s)
             try:
                 self._backend = _Backend(link, auto_index=False)

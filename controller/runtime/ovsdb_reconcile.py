@@ -46,6 +46,12 @@ SCHEMA: dict[str, Any] = {
                 "name": {"type": "string", "mutable": False},
                 "ofport": {"type": {"key": "integer", "min": 0, "max": 1}},
                 "mtu": {"type": {"key": "integer", "min": 0, "max": 1}},
+                "bfd": {"type": {"key": "string", "value": "string", "min": 0, "max": "unlimited"}},
+                "bfd_status": {
+                    "type": {"key": "string", "value": "string", "min": 0, "max": "unlimited"},
+                    "ephemeral": True,
+                },
+                "external_ids": {"type": {"key": "string", "value": "string", "min": 0, "max": "unlimited"}},
             }
         },
         "QoS": {
@@ -90,11 +96,12 @@ class Outcome:
 
 def reconcile(tables: Mapping[str, Any], transaction: Any, dpid: int, wanted: Iterable[PortQueues]) -> Outcome | None:
     """Writes what differs, if anything, into `transaction`; None when no bridge here has this datapath id."""
-    bridge = _bridge(tables, dpid)
+    bridge = bridge_of(tables, dpid)
     return None if bridge is None else _Bridge(tables, transaction, dpid, bridge).reconcile(wanted)
 
 
-def _bridge(tables: Mapping[str, Any], dpid: int) -> Any | None:
+def bridge_of(tables: Mapping[str, Any], dpid: int) -> Any | None:
+    """The row of the bridge with this datapath id."""
     wanted = f"{dpid:016x}"
     return next((row for row in tables["Bridge"].rows.values() if row.datapath_id[:1] == [wanted]), None)
 

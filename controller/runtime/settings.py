@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from controller.health.bfd import BfdSettings
 from controller.pipeline.foreign import CookieMask
 from controller.qos.classes import TrafficClass
 from controller.runtime.addresses import Address, TcpAddress, parse_address
@@ -17,6 +18,8 @@ AUTO = "auto"
 NO_STATE = "none"
 _ALL_BITS = 2**64 - 1
 _WHOLE_PERCENT = 100
+# RFC 5880, 4.1: "Detect Mult" has 8 bits.
+_MOST_BFD = 255
 
 
 class SettingsError(Exception):
@@ -94,6 +97,21 @@ def _shares(value: Any) -> Any:
     return {TrafficClass(name): int(percent) / _WHOLE_PERCENT for name, _, percent in given}
 
 
+def _bfd(value: Any) -> Any:
+    """on, off, or an interval in milliseconds and how many of them may pass without a packet, as in 50x3."""
+    if not isinstance(value, str):
+        return value
+    if value in ("on", "off"):
+        return BfdSettings(enabled=value == "on")
+    interval, _, multiplier = value.partition("x")
+    if not (interval.isdecimal() and multiplier.isdecimal() and int(interval) and 1 <= int(multiplier) <= _MOST_BFD):
+        raise ValueError(
+            f"{value!r}: write on, off, or the interval in milliseconds and how many of them may pass in silence, 1 to "
+            f"{_MOST_BFD}, for example 50x3"
+        )
+    return BfdSettings(interval_ms=int(interval), multiplier=int(multiplier))
+
+
 def _state(value: Any) -> Any:
     """None for `none`. A relative path would be another file in every folder the controller is started from."""
     if value == NO_STATE:
@@ -118,6 +136,7 @@ class Settings(BaseModel):
     foreign_spared: Annotated[tuple[CookieMask, ...], BeforeValidator(_cookie_masks)] = Field(
         alias="HEDDLE_FOREIGN_EXCEPT"
     )
+    bfd: Annotated[BfdSettings, BeforeValidator(_bfd)] = Field(alias="HEDDLE_BFD")
     state: Annotated[str | None, BeforeValidator(_state)] = Field(alias="HEDDLE_STATE")
     log: LogFormat = Field(alias="HEDDLE_LOG")
     log_level: Literal["debug", "info", "warning", "error"] = Field(alias="HEDDLE_LOG_LEVEL")
@@ -137,6 +156,7 @@ DEFAULTS = {
     "HEDDLE_QOS_SHARES": "",
     "HEDDLE_FOREIGN": "keep",
     "HEDDLE_FOREIGN_EXCEPT": "",
+    "HEDDLE_BFD": "on",
     "HEDDLE_STATE": "/var/lib/heddle/heddle.db",
     "HEDDLE_LOG": "console",
     "HEDDLE_LOG_LEVEL": "info",

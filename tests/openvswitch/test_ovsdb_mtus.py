@@ -9,6 +9,7 @@ from controller.core.commands import ConfigureQueues
 from controller.core.events import Event, MtusRead
 from controller.qos.queues import PortQueues, Queue
 from controller.runtime.ovsdb import QueueConfigurator
+from controller.runtime.ovsdb_databases import Databases
 from tests.openvswitch.private_ovs import PrivateOvs, in_namespace
 
 DPID = 0x2B
@@ -28,7 +29,7 @@ def ovs() -> Iterator[PrivateOvs]:
 async def read(ovs: PrivateOvs, wanted: dict[int, int]) -> dict[int, int]:
     """What the core is told until it is as wanted; Open vSwitch sets an MTU after vsctl has returned."""
     told: list[Event] = []
-    configurator = QueueConfigurator(lambda: [ovs.database], first_retry_s=0.1, tell=told.append)
+    configurator = QueueConfigurator(Databases(lambda: [ovs.database]), first_retry_s=0.1, tell=told.append)
     queues = tuple(PortQueues(port, RATE_BPS, (Queue(0, RATE_BPS, RATE_BPS, 1),)) for port in (1, 2))
     try:
         for _ in range(40):

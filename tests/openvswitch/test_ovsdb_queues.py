@@ -5,7 +5,8 @@ import json
 import re
 import subprocess
 import time
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from structlog.testing import capture_logs
 from controller.core.commands import ConfigureQueues
 from controller.qos.queues import PortQueues, Queue
 from controller.runtime.ovsdb import QueueConfigurator
+from controller.runtime.ovsdb_databases import Databases
 from controller.runtime.ovsdb_endpoint import Endpoint, EndpointError
+from controller.runtime.ovsdb_reconcile import Outcome, reconcile
 from tests.openvswitch.private_ovs import PrivateOvs, in_namespace
 
 DPID = 0x2A
@@ -28,6 +31,10 @@ def port_queues(port: int, rate: int, collective: int) -> PortQueues:
 
 
 PORTS = (port_queues(1, 100 * MBPS, 70 * MBPS), port_queues(2, 20 * MBPS, 33 * MBPS // 3))
+
+
+def configure(endpoint: Endpoint, dpid: int, ports: Sequence[PortQueues]) -> Outcome | None:
+    return endpoint.do(partial(reconcile, dpid=dpid, wanted=ports))
 
 
 @pytest.fixture
@@ -81,7 +88,7 @@ def eventually(true: Callable[[], bool], timeout_s: float = 30) -> None:
 
 @in_namespace
 def test_rows_and_kernel_classes_are_as_wanted(ovs: PrivateOvs, endpoint: Endpoint) -> None:
-    outcome = endpoint.configure(DPID, PORTS)
+    outcome = configure(endpoint, DPID, PORTS)
 
     assert outcome is not None
     assert outcome.changed == (1, 2)
@@ -103,15 +110,15 @@ def test_rows_and_kernel_classes_are_as_wanted(ovs: PrivateOvs, endpoint: Endpoi
 
 @in_namespace
 def test_equal_queues_are_not_written_again(ovs: PrivateOvs, endpoint: Endpoint) -> None:
-    endpoint.configure(DPID, PORTS)
+    configure(endpoint, DPID, PORTS)
     eventually(lambda: "1:2" in tc_classes("leaf1-eth2"))
     before = {table: rows(ovs, table) for table in ("QoS", "Queue", "Port")}
     log = ovs.run_dir / "conf.db"
     written = log.read_bytes().count(b'"Queue"')
 
-    again = endpoint.configure(DPID, PORTS)
+    again = configure(endpoint, DPID, PORTS)
     fresh = Endpoint(ovs.database)  # a controller that starts anew knows nothing of what it wrote before
-    anew = fresh.configure(DPID, PORTS)
+    anew = configure(fresh, DPID, PORTS)
     fresh.close()
 
     assert again is not None
@@ -123,10 +130,10 @@ def test_equal_queues_are_not_written_again(ovs: PrivateOvs, endpoint: Endpoint)
 
 @in_namespace
 def test_another_weight_touches_only_its_port(ovs: PrivateOvs, endpoint: Endpoint) -> None:
-    endpoint.configure(DPID, PORTS)
+    configure(endpoint, DPID, PORTS)
     before = rows(ovs, "Queue")
 
-    outcome = endpoint.configure(DPID, (PORTS[0], port_queues(2, 20 * MBPS, 15 * MBPS)))
+    outcome = configure(endpoint, DPID, (PORTS[0], port_queues(2, 20 * MBPS, 15 * MBPS)))
 
     assert outcome is not None
     assert outcome.changed == (2,)
@@ -143,14 +150,14 @@ def test_link_rate_of_the_lab_is_taken_over_when_ours_is_unknown(ovs: PrivateOvs
     ovs.vsctl("set", "port", "leaf1-eth1", "qos=@q", *created)
     theirs = qos_of(ovs, "leaf1-eth1")
 
-    endpoint.configure(DPID, (PortQueues(1, 0, (Queue(0, 5 * MBPS, 0, 0),)),))
+    configure(endpoint, DPID, (PortQueues(1, 0, (Queue(0, 5 * MBPS, 0, 0),)),))
 
     ours = qos_of(ovs, "leaf1-eth1")
     assert ours != theirs
     assert rows(ovs, "QoS")[ours]["max-rate"] == "7000000"
     assert theirs in rows(ovs, "QoS"), "the lab's row is the lab's to delete"
 
-    endpoint.configure(DPID, (port_queues(1, 9 * MBPS, MBPS),))
+    configure(endpoint, DPID, (port_queues(1, 9 * MBPS, MBPS),))
     assert rows(ovs, "QoS")[qos_of(ovs, "leaf1-eth1")]["max-rate"] == str(9 * MBPS)
 
 
@@ -162,7 +169,7 @@ def test_somebody_elses_queues_are_left_alone(ovs: PrivateOvs, endpoint: Endpoin
     )
     theirs = qos_of(ovs, "leaf1-eth1")
 
-    outcome = endpoint.configure(DPID, PORTS)
+    outcome = configure(endpoint, DPID, PORTS)
 
     assert outcome is not None
     assert outcome.foreign == (1,)
@@ -172,10 +179,10 @@ def test_somebody_elses_queues_are_left_alone(ovs: PrivateOvs, endpoint: Endpoin
 
 @in_namespace
 def test_rows_that_no_port_uses_any_more_are_removed(ovs: PrivateOvs, endpoint: Endpoint) -> None:
-    endpoint.configure(DPID, PORTS)
+    configure(endpoint, DPID, PORTS)
     ovs.vsctl("clear", "port", "leaf1-eth1", "QoS")  # leaves ours behind, unused
 
-    endpoint.configure(DPID, PORTS[:1])  # and port 2 is no longer wanted
+    configure(endpoint, DPID, PORTS[:1])  # and port 2 is no longer wanted
 
     assert qos_of(ovs, "leaf1-eth2") == "[]"
     assert {row["heddle"] for row in rows(ovs, "QoS").values()} == {f"{DPID:016x}:1"}
@@ -185,7 +192,7 @@ def test_rows_that_no_port_uses_any_more_are_removed(ovs: PrivateOvs, endpoint: 
 
 @in_namespace
 def test_port_that_is_missing_is_said_and_the_others_are_set(ovs: PrivateOvs, endpoint: Endpoint) -> None:
-    outcome = endpoint.configure(DPID, (*PORTS, port_queues(7, MBPS, 1000)))
+    outcome = configure(endpoint, DPID, (*PORTS, port_queues(7, MBPS, 1000)))
 
     assert outcome is not None
     assert outcome.missing == (7,)
@@ -194,7 +201,7 @@ def test_port_that_is_missing_is_said_and_the_others_are_set(ovs: PrivateOvs, en
 
 @in_namespace
 def test_switch_of_another_database_is_none_of_this_one(endpoint: Endpoint) -> None:
-    assert endpoint.configure(0xDEAD, PORTS) is None
+    assert configure(endpoint, 0xDEAD, PORTS) is None
 
 
 @in_namespace
@@ -203,7 +210,7 @@ def test_a_switch_that_would_flood_without_its_controller_is_said_once(ovs: Priv
     ovs.vsctl("del-fail-mode", "leaf1")
 
     async def scenario() -> list[MutableMapping[str, Any]]:
-        configurator = QueueConfigurator(lambda: [ovs.database])
+        configurator = QueueConfigurator(Databases(lambda: [ovs.database]))
         with capture_logs() as logs:
             for _ in range(2):
                 configurator.perform(ConfigureQueues(DPID, PORTS))
@@ -226,7 +233,7 @@ def test_configurator_finds_a_database_that_comes_up_later(ovs: PrivateOvs, tmp_
     endpoints: list[str] = [f"unix:{tmp_path}/nobody.sock"]
 
     async def scenario() -> None:
-        configurator = QueueConfigurator(lambda: endpoints, first_retry_s=0.1)
+        configurator = QueueConfigurator(Databases(lambda: endpoints), first_retry_s=0.1)
         configurator.perform(ConfigureQueues(DPID, PORTS))
         await asyncio.sleep(0.3)
         assert not rows(ovs, "QoS")
@@ -245,7 +252,7 @@ def test_unreachable_database_is_an_error_within_the_timeout(tmp_path: Path) -> 
 
     began_s = time.monotonic()
     with pytest.raises(EndpointError, match=r"nobody\.sock"):
-        endpoint.configure(DPID, PORTS)
+        configure(endpoint, DPID, PORTS)
     assert time.monotonic() - began_s < 20
     with pytest.raises(EndpointError, match="a moment ago"):
-        endpoint.configure(DPID, PORTS)
+        configure(endpoint, DPID, PORTS)

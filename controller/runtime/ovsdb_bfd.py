@@ -1,0 +1,69 @@
+"""What the `bfd` column of a bridge's interfaces should be, the least change that gets there, and what they answer.
+
+Rows are those of the `ovs` library's replica; nothing here waits or talks to a server. The columns are described in
+ovs-vswitchd.conf.db(5). What it decides: an interface on which we have turned BFD on bears external_ids:heddle-bfd and
+is kept exactly as wanted, or cleared. BFD that somebody else has set up is read, and left alone.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from controller.health.bfd import BfdSettings, Session
+from controller.runtime.ovsdb_reconcile import bridge_of
+
+TAG = "heddle-bfd"
+
+
+def reconcile_bfd(
+    tables: Mapping[str, Any], transaction: Any, *, dpid: int, ports: frozenset[int] | None, settings: BfdSettings
+) -> frozenset[int] | None:
+    """Writes what differs; the ports that are not in the database (yet). None when no bridge here has this datapath id.
+    `ports` None: nothing is written."""
+    del transaction  # The rows write into it by themselves.
+    bridge = bridge_of(tables, dpid)
+    if bridge is None:
+        return None
+    interfaces = _interfaces(bridge)
+    if ports is None:
+        return frozenset()
+    for number, interface in interfaces.items():
+        _write(interface, bfd_configuration(settings) if number in ports else {})
+    return ports - interfaces.keys()
+
+
+def all_sessions(tables: Mapping[str, Any], transaction: Any) -> dict[int, dict[int, Session]]:
+    """How BFD stands at the ports that run it, for every bridge by datapath id."""
+    del transaction
+    return {
+        int(bridge.datapath_id[0], 16): {
+            number: _session(interface.bfd_status)
+            for number, interface in _interfaces(bridge).items()
+            if interface.bfd_status
+        }
+        for bridge in tables["Bridge"].rows.values()
+        if bridge.datapath_id
+    }
+
+
+def bfd_configuration(settings: BfdSettings) -> dict[str, str]:
+    """Interface:bfd. Open vSwitch sends at the slower of `min_tx` and what the far end accepts, `min_rx`."""
+    interval = str(settings.interval_ms)
+    return {"enable": "true", "min_rx": interval, "min_tx": interval, "mult": str(settings.multiplier)}
+
+
+def _session(status: Mapping[str, str]) -> Session:
+    """`forwarding` is what groups go by: it is false also where the far end says that it does not forward."""
+    return Session.UP if status.get("state") == "up" and status.get("forwarding") == "true" else Session.DOWN
+
+
+def _interfaces(bridge: Any) -> dict[int, Any]:
+    return {number: row for port in bridge.ports for row in port.interfaces for number in row.ofport}
+
+
+def _write(interface: Any, wanted: Mapping[str, str]) -> None:
+    ours = TAG in interface.external_ids
+    if (interface.bfd and not ours) or (not wanted and not ours) or (ours and interface.bfd == wanted):
+        return
+    interface.bfd = dict(wanted)
+    others = {key: value for key, value in interface.external_ids.items() if key != TAG}
+    interface.external_ids = others | ({TAG: "on"} if wanted else {})
