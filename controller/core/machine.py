@@ -499,9 +499,8 @@ class Core:
     def _compiled_base(self) -> dict[int, SwitchTables]:
         by_prefix = {dpid for dpid, room in self.state.rooms.items() if room.prefixes}
         unspread = {dpid for dpid, room in self.state.rooms.items() if room.unspread}
-        without = {dpid for dpid, room in self.state.rooms.items() if room.without_detours}
         rate = self.settings.punt_packets_per_second
-        return compile_base(self.state.view, self.settings.qos, rate, by_prefix, unspread, without)
+        return compile_base(self.state.view, self.settings.qos, rate, by_prefix, unspread)
 
     def _build_view(self) -> None:
         facts = {s.dpid: SwitchFacts(s.session_id is not None, s.nicira) for s in self.state.switches.values()}
