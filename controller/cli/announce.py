@@ -56,6 +56,14 @@ def announce(
         int | None,
         typer.Option(min=0, max=7, help="0 to 7: jobs with the higher one are placed first.", show_default=False),
     ] = None,
+    phase: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ITERATION:N",
+            help="When in an iteration it runs: with the same name, other numbers never run together.",
+            show_default=False,
+        ),
+    ] = None,
     nccl_log: Annotated[
         Path | None,
         typer.Option(
@@ -77,7 +85,7 @@ def announce(
     """Announce a job's collective: every flow gets its own path. Announcing it again changes nothing."""
     given: dict[str, object] = {"job_id": job, "operation": op, "size_bytes": size, "ranks": ranks, "rings": rings}
     given |= {"queue_pairs": qps, "algorithm": algorithm}
-    given |= {"ranks_per_host": ranks_per_host, "priority": priority}
+    given |= {"ranks_per_host": ranks_per_host, "priority": priority, "phase": phase}
     flags = {name: value for name, value in given.items() if value is not None}
     collective = as_message(_job(file, flags, nccl_log, hosts))
     with connect(address(ctx, controller)) as connected:
@@ -125,6 +133,7 @@ def as_message(job: "JobFile") -> "collective_pb2.Collective":
         queue_pairs=job.queue_pairs,
         ranks_per_host=job.ranks_per_host,
         priority=job.priority,
+        phase=pb.Phase(iteration=job.phase.iteration, number=job.phase.number) if job.phase else None,
         ports=[
             pb.QueuePairPorts(src_rank=p.src_rank, dst_rank=p.dst_rank, udp_source_ports=p.udp_source_ports)
             for p in job.ports

@@ -22,6 +22,11 @@ class QueuePairPortsEntry(Entry):
     udp_source_ports: list[UdpPort] = Field(examples=["[49152, 49153]"])
 
 
+class PhaseEntry(Entry):
+    iteration: str = Field(examples=["llama-70b"])
+    number: int = Field(ge=0, lt=2**32, examples=["1"])
+
+
 class JobFile(Entry):
     """One collective. `size_bytes` takes a unit too ("256MiB"); `rings` holds a list of rank numbers per channel."""
 
@@ -38,6 +43,7 @@ class JobFile(Entry):
     )
     ranks_per_host: int = Field(default=0, ge=0, lt=2**32, examples=["8"])
     priority: int = Field(default=0, ge=0, le=7, examples=["1"])
+    phase: PhaseEntry | None = Field(default=None, examples=["{iteration: llama-70b, number: 1}"])
 
 
 def load_job(path: Path) -> JobFile:

@@ -27,7 +27,7 @@ def job_from_flags(flags: Mapping[str, object]) -> JobFile:
 def fields_of(flags: Mapping[str, object]) -> tuple[dict[str, object], list[str]]:
     """The job's fields from the options that were given, and what is wrong with those."""
     fields, problems = dict(flags), []
-    for field, read in (("size_bytes", _size), ("ranks", _ranks), ("rings", _rings)):
+    for field, read in (("size_bytes", _size), ("ranks", _ranks), ("rings", _rings), ("phase", _phase)):
         if field not in flags:
             continue
         try:
@@ -67,6 +67,13 @@ def _rings(value: object) -> list[list[int]]:
         raise ValueError(
             "--rings: write rank numbers with commas, for example --rings 0,1,2,3 --rings 0,2,1,3"
         ) from None
+
+
+def _phase(value: object) -> dict[str, object]:
+    iteration, _, number = str(value).rpartition(":")
+    if not iteration or not number.strip().isdecimal():
+        raise ValueError("--phase: write the iteration's name, a colon and a number, for example --phase llama-70b:1")
+    return {"iteration": iteration, "number": int(number)}
 
 
 def _rank(text: str) -> int:

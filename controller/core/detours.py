@@ -13,7 +13,7 @@ from controller.fabric.paths import Pair, TwoTierPaths, link_capacities
 from controller.fabric.three_tiers import ThreeTierPaths, fabric_paths
 from controller.placement.moves import Replan, replan
 from controller.placement.place import certify
-from controller.placement.problem import Demand, Placement, Problem
+from controller.placement.problem import Demand, Phases, Placement, Problem
 
 Paths = TwoTierPaths | ThreeTierPaths
 
@@ -34,14 +34,15 @@ def placed_around(
     background_bps: Mapping[PortRef, float],
     group_of: Mapping[str, str],
     threshold: float,
+    phases: Phases,
 ) -> Around:
     """A placement in which only flows that are there already, or have no other way, cross a silent spine or core.
 
-    `group_of` and `threshold` are as in `moves.replan`. The certificate is about the fabric that answers, and while a
-    part of it does not, nothing is moved that can stay.
+    `group_of` and `threshold` are as in `moves.replan`, `phases` as in `Problem`. The certificate is about the fabric
+    that answers, and while a part of it does not, nothing is moved that can stay.
     """
     paths = fabric_paths(view)
-    problem = Problem(tuple(demands), paths, link_capacities(view), background_bps)
+    problem = Problem(tuple(demands), paths, link_capacities(view), background_bps, phases)
     above = (Role.SPINE, Role.CORE)
     spines = {dpid for dpid in silent if dpid in view.switches and view.switches[dpid].role in above}
     if not spines:
@@ -56,7 +57,7 @@ def placed_around(
         replan(replace(problem, demands=around, paths=open_paths), inf, group_of=group_of),
         replan(replace(problem, demands=through), inf, group_of=group_of),
     )
-    placement = _together(*(part.placement for part in parts))
+    placement = _together(*(part.placement for part in parts), phased=bool(phases))
     moves = tuple(move for part in parts for move in part.moves)
     return Around(problem, Replan(placement, moves, 0.0, "switches do not answer: what can stay stays"), whole=False)
 
@@ -75,13 +76,15 @@ def _hops(paths: Paths, pair: Pair) -> int:
     return int((paths.choices(pair)[0] >= 0).sum())
 
 
-def _together(around: Placement, through: Placement) -> Placement:
-    """Two placements as one. Each bound holds for the whole, since the other's flows only add to it."""
+def _together(around: Placement, through: Placement, *, phased: bool) -> Placement:
+    """Two placements as one. Each bound holds for the whole, since the other's flows only add to it. With phases the
+    fullest links of a slot may be the one's or the other's, and both together are the most that it can be."""
     if not through.paths:
         return replace(around, unplaced=around.unplaced + through.unplaced)
     load_s = {port: load + through.load_s[port] for port, load in around.load_s.items()}
     # Background is in the certificates' loads and not in every link's.
-    alone_s = max(around.certificate.max_load_s, through.certificate.max_load_s)
+    alone = (around.certificate.max_load_s, through.certificate.max_load_s)
+    alone_s = sum(alone) if phased else max(alone)
     most_s = max(alone_s, *load_s.values())
     bound_s = max(around.certificate.lower_bound_s, through.certificate.lower_bound_s)
     return Placement(

@@ -7,7 +7,7 @@ RDMA; only when asked to, and for a gain, are they moved. Which path is best is 
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from types import MappingProxyType
 
@@ -21,6 +21,7 @@ from controller.pipeline.rules import AddRule, SwitchTables
 from controller.pipeline.steering import SteeredFlow, Steering
 from controller.placement.completion import with_completion
 from controller.placement.moves import THRESHOLD, Move
+from controller.placement.phases import PhaseKey, spread
 from controller.placement.problem import Demand
 
 
@@ -33,6 +34,8 @@ class UnitLoad:
     size_bytes: int = 0
     # The highest of the jobs that use it.
     priority: int = 0
+    # Its bytes by phase; empty where no job has phases.
+    phases: dict[PhaseKey, int] = field(default_factory=dict)
 
     @property
     def crosses(self) -> bool:
@@ -47,7 +50,11 @@ def unit_id(unit: Unit) -> str:
 def units_of(jobs: Iterable[JobState], host_by_address: Mapping[str, Host]) -> dict[Unit, UnitLoad]:
     """Every steerable unit of all jobs; flows of hosts that are not attached at present are left out."""
     result: dict[Unit, UnitLoad] = {}
-    for job in jobs:
+    listed = tuple(jobs)
+    phased = any(job.collective.phase for job in listed)
+    for job in listed:
+        announced = job.collective.phase
+        phase = (announced.iteration, announced.number) if announced else None
         for flow in job.flows:
             source, destination = host_by_address.get(flow.src_address), host_by_address.get(flow.dst_address)
             if source is None or destination is None:
@@ -56,6 +63,8 @@ def units_of(jobs: Iterable[JobState], host_by_address: Mapping[str, Host]) -> d
             load = result.setdefault(unit, UnitLoad(source, destination))
             load.size_bytes += flow.size_bytes
             load.priority = max(load.priority, job.collective.priority)
+            if phased:
+                load.phases[phase] = load.phases.get(phase, 0) + flow.size_bytes
     return result
 
 
@@ -144,7 +153,8 @@ class _Planning:
                 Demand(unit_id(u), load.src.leaf, load.dst.leaf, load.size_bytes, pinned.get(u), load.priority)
                 for u, load in placed.items()
             )
-            around = placed_around(demands, self.state.view, silent, self.background_bps, group_of, threshold)
+            phases = spread({unit_id(u): load.phases for u, load in placed.items() if load.phases})
+            around = placed_around(demands, self.state.view, silent, self.background_bps, group_of, threshold, phases)
             found = around.found.placement.paths
             paths = {unit: path for unit in placed if (path := found.get(unit_id(unit))) is not None}
             fitted = fit(self.state.near, steered_flows(self.state, paths), self.rooms, out, rank)

@@ -16,6 +16,7 @@ MAX_SIZE_BYTES = 2**63
 MAX_QUEUE_PAIRS = 1_024
 MAX_RANKS_PER_HOST = 1_024
 MAX_PRIORITY = 7
+MAX_PHASE = 1_023
 # Beyond a million connections neither switches nor this process have room; a mistake is far likelier than a job.
 MAX_CONNECTIONS = 1 << 20
 # Every port is a rule; more than this many keep switches and controller busy for seconds at a time.
@@ -23,7 +24,8 @@ MAX_LISTED_PORTS = 1 << 14
 
 _WHOLE_POWERS = (Operation.ALL_GATHER, Operation.REDUCE_SCATTER)
 
-_JOB_ID = re.compile(r"[A-Za-z0-9._/-]{1,128}")
+_NAME = re.compile(r"[A-Za-z0-9._/-]{1,128}")
+_NAME_CURE = "use 1 to 128 letters, digits and . _ - /"
 # Longest host name (RFC 1035).
 _MAX_HOST_NAME = 253
 # Items named in one sentence before the rest is only counted.
@@ -40,9 +42,12 @@ def problems(collective: Collective) -> tuple[str, ...]:
 
 
 def _job_id(collective: Collective) -> Iterator[str]:
-    if not _JOB_ID.fullmatch(collective.job_id):
-        said = repr(collective.job_id[:40]) if collective.job_id else "empty"
-        yield f"job_id: {said}; use 1 to 128 letters, digits and . _ - /"
+    if not _NAME.fullmatch(collective.job_id):
+        yield f"job_id: {_said(collective.job_id)}; {_NAME_CURE}"
+
+
+def _said(name: str) -> str:
+    return repr(name[:40]) if name else "empty"
 
 
 def _operation(collective: Collective) -> Iterator[str]:
@@ -56,6 +61,11 @@ def _operation(collective: Collective) -> Iterator[str]:
             f"algorithm: {Algorithm.HALVING_DOUBLING} of {collective.operation} needs a power of two ranks, "
             f"{ranks} given; use {Algorithm.RING}"
         )
+    phase = collective.phase
+    if phase is not None and not _NAME.fullmatch(phase.iteration):
+        yield f"phase.iteration: {_said(phase.iteration)}; {_NAME_CURE}, the same for all phases of an iteration"
+    if phase is not None and not 0 <= phase.number <= MAX_PHASE:
+        yield f"phase.number: {phase.number}; use 0 to {MAX_PHASE}"
     if not 0 <= collective.priority <= MAX_PRIORITY:
         yield f"priority: {collective.priority}; use 0 (the usual one) to {MAX_PRIORITY} (placed first)"
 

@@ -35,6 +35,14 @@ class QueuePairPorts:
 
 
 @dataclass(frozen=True, slots=True)
+class Phase:
+    """When in an iteration a collective runs: those of one `iteration` with different numbers never run together."""
+
+    iteration: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Collective:
     """One collective as announced.
 
@@ -43,6 +51,7 @@ class Collective:
     the ranks per channel, which is the order of trees too; empty means one channel in rank order. `ranks_per_host`
     consecutive ranks share a server, each with a network interface of its own or not: what they send one another never
     meets the fabric (0 means 1). Of several jobs, those with the higher `priority` are placed first.
+    Without a `phase` it may run at any time.
     """
 
     job_id: str
@@ -55,6 +64,7 @@ class Collective:
     ports: tuple[QueuePairPorts, ...] = ()
     ranks_per_host: int = 1
     priority: int = 0
+    phase: Phase | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,8 @@ def with_completion(
     that do not answer.
     """
     bound_s = placement.certificate.lower_bound_s
-    if not whole or counted_background(problem):
+    if not whole or problem.phases or counted_background(problem):
+        # What may be sent at any time may wait for the phase in which its links have room.
         bound_s = cut_bound(Instance.of(replace(problem, background_bps={}))).seconds
     completion_s = max(bound_s, busiest_host_link_s)
     return replace(placement, certificate=replace(placement.certificate, completion_bound_s=completion_s))

@@ -14,7 +14,7 @@ from typing import Any
 from google.protobuf.message import Message
 from heddle.v1 import collective_pb2 as pb
 
-from controller.jobs.collective import Algorithm, Collective, Operation, QueuePairPorts
+from controller.jobs.collective import Algorithm, Collective, Operation, Phase, QueuePairPorts
 
 _OPERATIONS = {
     pb.OPERATION_ALL_REDUCE: Operation.ALL_REDUCE,
@@ -60,6 +60,7 @@ def read_collective(message: pb.Collective) -> Collective | list[str]:
         ports=tuple(QueuePairPorts(p.src_rank, p.dst_rank, tuple(p.udp_source_ports)) for p in message.ports),
         ranks_per_host=message.ranks_per_host or 1,
         priority=message.priority,
+        phase=Phase(message.phase.iteration, message.phase.number) if message.HasField("phase") else None,
     )
 
 

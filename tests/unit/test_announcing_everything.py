@@ -9,10 +9,12 @@ from controller.core import views
 from controller.core.commands import Accepted
 from controller.core.events import CollectiveAnnounced
 from controller.jobs.announcement import MAX_SIZE_BYTES, problems
-from controller.jobs.collective import Algorithm, Collective, Operation
+from controller.jobs.collective import Algorithm, Collective, Operation, Phase
 from controller.jobs.edges import SUPPORTED
 from controller.runtime.grpc_messages import read_collective, to_message
 
+# A number of 0 is one that was said.
+PHASE = pb.Phase(iteration="train", number=0)
 RANKS = ("h11", "h21", "h12", "h22")
 
 
@@ -34,10 +36,12 @@ def said(operation: Operation, algorithm: Algorithm, size_bytes: int, **more: ob
 @pytest.mark.parametrize(("operation", "algorithm"), sorted(SUPPORTED))
 def test_every_operation_and_algorithm_reaches_the_plan(operation: Operation, algorithm: Algorithm) -> None:
     rings = [pb.Ring(ranks=[0, 1, 2, 3]), pb.Ring(ranks=[0, 3, 2, 1])]
-    collective = said(operation, algorithm, MAX_SIZE_BYTES, rings=rings, ranks_per_host=1, priority=3)
+    collective = said(operation, algorithm, MAX_SIZE_BYTES, rings=rings, ranks_per_host=1, priority=3, phase=PHASE)
     assert (collective.operation, collective.algorithm) == (operation, algorithm)
     assert (collective.size_bytes, collective.priority) == (1 << 63, 3)
     assert collective.rings == ((0, 1, 2, 3), (0, 3, 2, 1))
+    assert collective.phase == Phase("train", 0)
+    assert said(operation, algorithm, 1).phase is None
     assert problems(collective) == ()
 
 

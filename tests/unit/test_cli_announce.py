@@ -29,7 +29,7 @@ def announced(fake: Fake) -> pb.Collective:
 
 def test_options_become_the_message(capsys: pytest.CaptureFixture[str]) -> None:
     more = ["--rings", "0,1,2,3", "--rings", "0,2,1,3;3,2,1,0", "--qps", "4", "--algorithm", "ring"]
-    more += ["--ranks-per-host", "2", "--priority", "7"]
+    more += ["--ranks-per-host", "2", "--priority", "7", "--phase", "train-64b:3"]
     with serving(Fake()) as fake:
         assert invoke(["announce", *OPTIONS, *more, "--controller", fake.address]) == 0
     assert announced(fake) == pb.Collective(
@@ -42,6 +42,7 @@ def test_options_become_the_message(capsys: pytest.CaptureFixture[str]) -> None:
         queue_pairs=4,
         ranks_per_host=2,
         priority=7,
+        phase=pb.Phase(iteration="train-64b", number=3),
     )
     out = capsys.readouterr().out
     assert "job llama: placed, 2 flows (revision 7)" in out
@@ -73,10 +74,11 @@ def test_the_answer_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_everything_wrong_with_the_options_at_once(capsys: pytest.CaptureFixture[str]) -> None:
-    assert invoke(["announce", "--job", "x", "--bytes", "much", "--rings", "0,a", "--ranks", "h1,,h2"]) == 2
+    wrong = ["--bytes", "much", "--rings", "0,a", "--ranks", "h1,,h2", "--phase", "3"]
+    assert invoke(["announce", "--job", "x", *wrong]) == 2
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "heddle: missing: --op"
-    assert [line.split(":")[1] for line in lines[1:]] == [" --bytes", " --ranks", " --rings"]
+    assert [line.split(":")[1] for line in lines[1:]] == [" --bytes", " --ranks", " --rings", " --phase"]
 
 
 def test_nothing_to_announce_says_what_there_could_be(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from controller.jobs.announcement import problems
-from controller.jobs.collective import Algorithm, Collective, Operation, QueuePairPorts
+from controller.jobs.collective import Algorithm, Collective, Operation, Phase, QueuePairPorts
 from controller.jobs.edges import SUPPORTED
 
 GOOD = Collective("job-1", Operation.ALL_REDUCE, Algorithm.RING, ("h1", "h2", "h3", "10.0.0.4"), 1 << 30)
@@ -35,6 +35,8 @@ def ports(src: int, dst: int, *numbers: int) -> tuple[QueuePairPorts, ...]:
         {"operation": Operation.SEND_RECV, "algorithm": Algorithm.DIRECT},
         {"ranks": ("h1", "h2", "h1", "h3", "h1")},
         {"ranks_per_host": 2, "algorithm": Algorithm.HIERARCHICAL, "priority": 7},
+        {"phase": Phase("train", 0)},
+        {"phase": Phase("train/2", 1023)},
         {"algorithm": Algorithm.HALVING_DOUBLING, "ranks": ("a", "b", "c")},
     ],
 )
@@ -57,6 +59,11 @@ def test_what_makes_sense_is_accepted(change: dict) -> None:
         ({"ranks_per_host": 3}, "ranks_per_host: 3 does not divide 4 ranks; list the ranks server by server"),
         ({"ranks_per_host": 4}, "ranks_per_host: all 4 ranks share one server; nothing would meet the fabric"),
         ({"priority": 8}, "priority: 8; use 0 (the usual one) to 7 (placed first)"),
+        (
+            {"phase": Phase("a b", 1)},
+            "phase.iteration: 'a b'; use 1 to 128 letters, digits and . _ - /, the same for all phases of an iteration",
+        ),
+        ({"phase": Phase("train", 1024)}, "phase.number: 1024; use 0 to 1023"),
         (
             {"operation": Operation.ALL_GATHER, "algorithm": Algorithm.HALVING_DOUBLING, "ranks": ("a", "b", "c")},
             "algorithm: halving-doubling of all-gather needs a power of two ranks, 3 given; use ring",

@@ -14,7 +14,7 @@ from controller.core.commands import Remember
 from controller.core.events import Remembered
 from controller.core.remembered import Avoidance, FactKeys, Facts, RememberedJob
 from controller.fabric.model import PortRef
-from controller.jobs.collective import Algorithm, Collective, Operation, QueuePairPorts
+from controller.jobs.collective import Algorithm, Collective, Operation, Phase, QueuePairPorts
 from controller.runtime.sqlite_store import VERSION, SqliteStore
 from controller.runtime.store import NoStore, StoreError
 from controller.runtime.stores import open_store
@@ -32,7 +32,10 @@ COLLECTIVE = Collective(
     queue_pairs=2,
     ports=(QueuePairPorts(0, 1, (50_001, 50_002)),),
 )
-RING = Collective("ring", Operation.ALL_REDUCE, Algorithm.RING, ("a", "b", "c"), 7, rings=((0, 1, 2), (2, 1, 0)))
+TWICE = ((0, 1, 2), (2, 1, 0))
+RING = Collective(
+    "ring", Operation.ALL_REDUCE, Algorithm.RING, ("a", "b", "c"), 7, rings=TWICE, phase=Phase("train", 2)
+)
 FACTS = Facts(
     jobs={
         "job/1": RememberedJob(COLLECTIVE, (("h1", "10.0.0.1"), ("h2", "10.0.0.2"))),

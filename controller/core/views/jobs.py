@@ -13,6 +13,7 @@ from controller.core.views.plans import PlannedFlowView, planned_flow
 from controller.fabric.model import PortRef
 from controller.jobs.collective import Flow
 from controller.placement.bounds import Cut
+from controller.placement.by_phase import PHASES
 from controller.placement.capacity import effective_bps
 from controller.placement.certificate import Certificate
 from controller.placement.completion import counted_background
@@ -26,6 +27,7 @@ _FULLEST, _BOUNDS = 8, 4
 _PROOFS = {
     PACKING: "how whole flows pack onto the links of one leaf",
     PATTERNS: "how flows of these sizes can fill the links of one leaf",
+    PHASES: "what each phase's own fullest links must carry",
     INTEGER_PROGRAM: "a search through all placements of flows that do not divide",
 }
 # Loads are sums of floats.
@@ -130,9 +132,7 @@ def _sentences(core: Core, found: list[Cut]) -> tuple[str, ...]:
     proof, placed = certificate(core), core.state.placement
     if not proof.max_load_s or placed is None:
         return ("Nothing announced crosses the spine: there is nothing to place.",)
-    full = sum(load_s * _SAME >= proof.max_load_s for load_s in placed.load_s.values())
-    where = "One link direction is the fullest" if full == 1 else f"{full} link directions are the fullest"
-    said = [f"{where}: each run of everything announced needs {seconds_text(proof.max_load_s)} there ({proof.method})."]
+    said = [_fullest_sentence(core, proof)]
     if found:
         said.append(_bound_sentence(core, found[0], proof))
     completion = seconds_text(proof.completion_bound_s)
@@ -145,6 +145,15 @@ def _sentences(core: Core, found: list[Cut]) -> tuple[str, ...]:
     elif proof.completion_bound_s > proof.lower_bound_s * _SAME:
         said.append(f"The hosts' own links take {completion}: no placement can make a run shorter.")
     return tuple(said)
+
+
+def _fullest_sentence(core: Core, proof: Certificate) -> str:
+    placed, needed = core.state.placement, seconds_text(proof.max_load_s)
+    if core.state.problem.phases or placed is None:
+        return f"Phase after phase, the fullest link of each needs {needed} in all ({proof.method})."
+    full = sum(load_s * _SAME >= proof.max_load_s for load_s in placed.load_s.values())
+    where = "One link direction is the fullest" if full == 1 else f"{full} link directions are the fullest"
+    return f"{where}: each run of everything announced needs {needed} there ({proof.method})."
 
 
 def _bound_sentence(core: Core, cut: Cut, proof: Certificate) -> str:
