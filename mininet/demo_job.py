@@ -46,7 +46,7 @@ def crossing_order(plan: FabricPlan, hosts_per_leaf: int | None = None) -> tuple
     """Hosts in turn from each leaf, so that neighbours in a ring never share one."""
     by_leaf: dict[str, list[str]] = {}
     for host in plan.hosts:
-        by_leaf.setdefault(host.switch, []).append(host.name)
+        by_leaf.setdefault(host.switch, []).append(host.label)
     columns = [names[:hosts_per_leaf] for names in by_leaf.values()]
     height = min(len(names) for names in columns)
     return tuple(names[row] for row in range(height) for names in columns)

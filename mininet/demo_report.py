@@ -145,7 +145,7 @@ def pictures(lab: FabricLab, strategies: Sequence[Strategy], bound_s: float, fol
                 )
                 for k in lab.plan.links
             ),
-            hosts=tuple(PictureHost(h.name, h.switch) for h in lab.plan.hosts),
+            hosts=tuple(PictureHost(h.label, h.switch) for h in lab.plan.hosts),
         )
         file = folder / f"links-{strategy.name}.png"
         save(picture, file)

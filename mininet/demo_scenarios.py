@@ -229,8 +229,8 @@ def _background_streams(
     streams, names = [], []
     for leaf, other in ((leaves[0], leaves[1]), (leaves[2], leaves[3])):
         hop = hops[leaf].path[0]
-        sources = [h.name for h in lab.plan.hosts if h.switch == leaf and h.name not in busy]
-        targets = [h.name for h in lab.plan.hosts if h.switch == other and h.name not in busy]
+        sources = [h.label for h in lab.plan.hosts if h.switch == leaf and h.label not in busy]
+        targets = [h.label for h in lab.plan.hosts if h.switch == other and h.label not in busy]
         for source, target in list(zip(sources, targets, strict=True))[:2]:
             streams.append((source, target, _port_over(lab, source, target, interface_name(leaf, hop.port_no))))
         names.append(f"{leaf} - {hop.to}")

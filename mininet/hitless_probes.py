@@ -45,7 +45,7 @@ class Router:
 
     def __init__(self, lab: FabricLab) -> None:
         self._lab = lab
-        self._hosts = {host.name: host for host in lab.plan.hosts}
+        self._hosts = {host.label: host for host in lab.plan.hosts}
         named = {interface_name(s, port): (s, port) for s, ports in switch_ports(lab.plan).items() for port in ports}
         shown = re.findall(r"(\S+) \d+/(\d+):", lab.ovs.appctl("dpif/show"))
         self._port = {number: named[name] for name, number in shown if name in named}

@@ -18,7 +18,8 @@ FILE_NAME = "lab.json"
 
 @dataclass(frozen=True, slots=True)
 class LabHost:
-    """`pid` is a process in the host's namespace."""
+    """An interface of a host, by which name: "h1", or "h1:2" where it has several. `pid` is a process in the host's
+    namespace."""
 
     name: str
     pid: int

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lab_namespace import LabError
 
-from controller.fabric.plan import FabricPlan
+from controller.fabric.plan import FabricPlan, PlannedHost
 
 # IFNAMSIZ without the terminating zero (Linux, net/if.h).
 LONGEST_INTERFACE_NAME = 15
@@ -18,6 +18,11 @@ def interface_name(node: str, port_no: int) -> str:
     return f"{node}-eth{port_no}"
 
 
+def host_interface(host: PlannedHost) -> str:
+    """The host's own end of its cable: the n-th of several interfaces counts from 0."""
+    return interface_name(host.name, max(host.nic - 1, 0))
+
+
 def check_plan(plan: FabricPlan) -> None:
     """Raises LabError with one line per fault."""
     faults = [*_names(plan), *_references(plan), *_ports(plan), *_identities(plan), *_rates(plan)]
@@ -26,7 +31,9 @@ def check_plan(plan: FabricPlan) -> None:
 
 
 def _names(plan: FabricPlan) -> Iterator[str]:
-    highest: dict[str, int] = {h.name: 0 for h in plan.hosts} | {s.name: 0 for s in plan.switches}
+    highest: dict[str, int] = {s.name: 0 for s in plan.switches}
+    for host in plan.hosts:
+        highest[host.name] = max(highest.get(host.name, 0), host.nic - 1)
     for switch, port in _all_ports(plan):
         highest[switch] = max(highest.get(switch, 0), port)
     for node, port in highest.items():
@@ -36,7 +43,7 @@ def _names(plan: FabricPlan) -> Iterator[str]:
         elif len(name) > LONGEST_INTERFACE_NAME:
             spare = LONGEST_INTERFACE_NAME - len(name) + len(node)
             yield f"{node}: its interface {name} has {len(name)} characters, 15 at most; use a name of {spare} or fewer"
-    for name, times in Counter([s.name for s in plan.switches] + [h.name for h in plan.hosts]).items():
+    for name, times in Counter([s.name for s in plan.switches] + [h.name for h in plan.hosts if h.nic <= 1]).items():
         if times > 1:
             yield f"{name}: {times} switches or hosts have this name; give each its own"
 
@@ -74,7 +81,7 @@ def _rates(plan: FabricPlan) -> Iterator[str]:
             yield f"link {link.a}:{link.a_port} to {link.b}:{link.b_port}: rate {link.rate_bps} bit/s is not above 0"
     for host in plan.hosts:
         if host.rate_bps <= 0:
-            yield f"host {host.name}: rate {host.rate_bps} bit/s is not above 0"
+            yield f"host {host.label}: rate {host.rate_bps} bit/s is not above 0"
 
 
 def _all_ports(plan: FabricPlan) -> list[tuple[str, int]]:

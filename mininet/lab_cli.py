@@ -76,7 +76,7 @@ class LabCli(CLI):  # type: ignore[misc]
         words = line.split()
         if not 1 <= len(words) <= 2:
             raise LabError("say how many bytes each rank reduces, and how many queue pairs a connection has")
-        size, ranks = int(float(words[0])), [h.name for h in self._lab.plan.hosts]
+        size, ranks = int(float(words[0])), [h.label for h in self._lab.plan.hosts]
         connections = ring_all_reduce(ranks, size, queue_pairs=int(words[1]) if len(words) == 2 else 1)
         result = run_traffic(self._lab, connections, _TRAFFIC_TIMEOUT_S)
         if result.completion_s is None:

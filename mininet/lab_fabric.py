@@ -82,7 +82,9 @@ class FabricLab:
         self.controllers = tuple(controllers)
         self._private = private
         self._settings = settings or QosSettings()
-        self._hosts = {host.name: host for host in plan.hosts}
+        # By interface ("h1:2"), and by name, which means the first one.
+        self._interfaces = {host.label: host for host in plan.hosts}
+        self._hosts = {host.name: host for host in sorted(plan.hosts, key=lambda host: -host.nic)} | self._interfaces
         self._filters: FilterKeeper
         self._stack = ExitStack()
         self._progress = progress
@@ -122,7 +124,7 @@ class FabricLab:
                 self.controllers = tuple(target.replace(ROOT_END, root) for target in self.controllers)
         self._progress("starting a private Open vSwitch")
         self.ovs = self._stack.enter_context(PrivateOvs(self.directory))
-        self._progress(f"starting {len(self.plan.hosts)} hosts")
+        self._progress(f"starting {len({host.name for host in self.plan.hosts})} hosts")
         self.net = make_nodes(self.plan)
         self._stack.callback(end_nodes, self.net)
         make_cables(self.net, self.plan, self.mtu)
@@ -134,7 +136,7 @@ class FabricLab:
         if self.controllers:
             set_controllers(self.ovs, self.plan, self.controllers)
         hosts = tuple(
-            LabHost(h.name, self.pid_of(h.name), h.ipv4, h.mac, h.rate_bps, h.switch) for h in self.plan.hosts
+            LabHost(h.label, self.pid_of(h.name), h.ipv4, h.mac, h.rate_bps, h.switch) for h in self.plan.hosts
         )
         write_record(self.directory, LabRecord(self.name, self.ovs.switch_pid, self.controllers, hosts))
 
@@ -160,7 +162,7 @@ class FabricLab:
 
     def pid_of(self, host: str) -> int:
         """A process in the host's namespace: `mnexec -a PID command` runs there, `inside(pid, action)` as well."""
-        return int(self.net[host].pid)
+        return int(self.net[self.host(host).name].pid)
 
     def address_of(self, host: str) -> str:
         """IPv4 in text."""
@@ -173,7 +175,7 @@ class FabricLab:
     def host(self, name: str) -> PlannedHost:
         """Raises LabError for a name that the plan does not have."""
         if name not in self._hosts:
-            raise LabError(f"no host {name!r} in {self.plan.name!r}; it has {', '.join(self._hosts)}")
+            raise LabError(f"no host {name!r} in {self.plan.name!r}; it has {', '.join(self._interfaces)}")
         return self._hosts[name]
 
     # --- verbs -----------------------------------------------------------------------------------------
@@ -202,7 +204,7 @@ class FabricLab:
         self, pairs: Iterable[tuple[str, str]] | None = None, timeout_s: float = 2.0
     ) -> dict[tuple[str, str], float | None]:
         """Round-trip time in ms per (from, to), None where no answer came. Default: each host to the next one."""
-        names = list(self._hosts)
+        names = list(self._interfaces)
         chosen = list(pairs) if pairs is not None else list(zip(names, names[1:] + names[:1], strict=True))
         return lab_hosts.ping_pairs(chosen, self.address_of, self.pid_of, timeout_s)
 

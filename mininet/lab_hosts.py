@@ -10,7 +10,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lab_checks import interface_name
+from lab_checks import host_interface
 from lab_namespace import die_with_parent, inside, run
 
 if TYPE_CHECKING:
@@ -30,7 +30,10 @@ def gratuitous_arp(mac: str, ipv4: str) -> bytes:
 
 def announce(hosts: Iterable[PlannedHost], pid_of: Callable[[str], int], times: int, gap_s: float) -> None:
     """Every host says who it is, `times` times, `gap_s` apart; frames are sent from inside the hosts' namespaces."""
-    sockets = [(inside(pid_of(h.name), partial(_packet_socket, h.name)), gratuitous_arp(h.mac, h.ipv4)) for h in hosts]
+    sockets = [
+        (inside(pid_of(h.name), partial(_packet_socket, host_interface(h))), gratuitous_arp(h.mac, h.ipv4))
+        for h in hosts
+    ]
     try:
         for turn in range(times):
             if turn:
@@ -45,7 +48,7 @@ def announce(hosts: Iterable[PlannedHost], pid_of: Callable[[str], int], times: 
 def teach_neighbours(hosts: Sequence[PlannedHost], pid_of: Callable[[str], int]) -> None:
     """Permanent neighbour entries for everybody at everybody: for a fabric without a controller to answer ARP."""
     for host in hosts:
-        interface = interface_name(host.name, 0)
+        interface = host_interface(host)
         others = [other for other in hosts if other is not host]
         lines = [f"neigh replace {o.ipv4} lladdr {o.mac} nud permanent dev {interface}\n" for o in others]
         run(["mnexec", "-a", str(pid_of(host.name)), "ip", "-batch", "-"], stdin="".join(lines))
@@ -58,6 +61,7 @@ def ping_pairs(
     running = []
     for source, target in pairs:
         command = ["mnexec", "-a", str(pid_of(source)), "ping", "-n", "-c", "1", "-W", f"{timeout_s:.1f}"]
+        command += ["-I", address_of(source)]
         process = subprocess.Popen(
             [*command, address_of(target)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=die_with_parent
         )
@@ -70,7 +74,7 @@ def ping_pairs(
     return results
 
 
-def _packet_socket(host: str) -> socket.socket:
+def _packet_socket(interface: str) -> socket.socket:
     sending = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
-    sending.bind((interface_name(host, 0), 0))
+    sending.bind((interface, 0))
     return sending

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lab_checks import interface_name
+from lab_checks import host_interface, interface_name
 from lab_namespace import LabError, run
 
 from controller.fabric.plan import FabricPlan, PlannedHost
@@ -24,12 +24,14 @@ except ImportError as error:
     ) from error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
 # Longer than any window of `roce_traffic`, so that a sender sees delay before it sees loss at its own interface.
 _HOST_QUEUE_BYTES = 1 << 20
 # Frames' worth of a late timer; as at the switches' ports, see lab_filters.
 _HOST_BURST_BYTES = 6056
+# Routing tables of hosts with several interfaces, well clear of those that the kernel reserves (253 to 255).
+_FIRST_TABLE = 100
 
 
 class FabricSwitch(Switch):  # type: ignore[misc]
@@ -54,13 +56,18 @@ def make_nodes(plan: FabricPlan) -> Mininet:
     try:
         for switch in plan.switches:
             net.addSwitch(switch.name, dpid=f"{switch.dpid:016x}", inNamespace=False)
-        for host in plan.hosts:
+        for host in first_interfaces(plan):
             net.addHost(host.name, cls=Host, ip=f"{host.ipv4}/{host.prefix_length}", mac=host.mac)
     except BaseException:
         end_nodes(net)
         raise
     net.built = True
     return net
+
+
+def first_interfaces(plan: FabricPlan) -> list[PlannedHost]:
+    """One entry for each host: its only or its first interface."""
+    return list({host.name: host for host in sorted(plan.hosts, key=lambda host: -host.nic)}.values())
 
 
 def end_nodes(net: Mininet) -> None:
@@ -77,46 +84,65 @@ def make_cables(net: Mininet, plan: FabricPlan, mtu: int) -> None:
         lines += [f"link add name {a} mtu {mtu} type veth peer name {b} mtu {mtu}"]
         lines += [f"link set dev {a} up", f"link set dev {b} up"]
     for host in plan.hosts:
-        port, own, pid = interface_name(host.switch, host.port), interface_name(host.name, 0), net[host.name].pid
+        port, own, pid = interface_name(host.switch, host.port), host_interface(host), net[host.name].pid
         peer = f"name {own} mtu {mtu} address {host.mac} netns {pid}"
         lines += [f"link add name {port} mtu {mtu} type veth peer {peer}", f"link set dev {port} up"]
     run(["ip", "-batch", "-"], stdin="\n".join(lines) + "\n")
     for link in plan.links:
         net.addLink(net[link.a], net[link.b], port1=link.a_port, port2=link.b_port)
     for host in plan.hosts:
-        net.addLink(net[host.name], net[host.switch], port1=0, port2=host.port)
+        net.addLink(net[host.name], net[host.switch], port1=max(host.nic - 1, 0), port2=host.port)
 
 
 def configure_hosts(net: Mininet, plan: FabricPlan) -> None:
-    """Gives every host its address and rate; all hosts at the same time. Raises LabError with what the host said."""
+    """Gives every host its addresses and rates; all hosts at the same time. Raises LabError with what the host said."""
+    interfaces: dict[str, list[PlannedHost]] = {}
     for host in plan.hosts:
-        net[host.name].sendCmd(_host_script(host))
+        interfaces.setdefault(host.name, []).append(host)
+    for name, own in interfaces.items():
+        net[name].sendCmd(_host_script(own))
     faults = []
-    for host in plan.hosts:
-        said = net[host.name].waitOutput().strip()
+    for name in interfaces:
+        said = net[name].waitOutput().strip()
         if said != "ready":
-            faults.append(f"  - {host.name}: {said}")
-        interface = net[host.name].defaultIntf()
+            faults.append(f"  - {name}: {said}")
+    for host in plan.hosts:
+        interface = net[host.name].nameToIntf[host_interface(host)]
         interface.ip, interface.prefixLen, interface.mac = host.ipv4, str(host.prefix_length), host.mac
     if faults:
         raise LabError("hosts could not be configured:\n" + "\n".join(faults))
 
 
-def _host_script(host: PlannedHost) -> str:
-    interface = interface_name(host.name, 0)
-    steps = (
+def _host_script(interfaces: Sequence[PlannedHost]) -> str:
+    first = min(interfaces, key=lambda host: host.nic)
+    steps = [
         # Fails quietly where the kernel has no IPv6.
         "{ sysctl -q -w net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1 2>/dev/null; true; }",
-        # The userspace datapath passes frames on as they are: with offload, checksums would never be filled in.
-        f"ethtool -K {interface} tx off >/dev/null",
         "ip link set lo up",
-        f"ip link set {interface} up",
-        f"ip address add {host.ipv4}/{host.prefix_length} broadcast + dev {interface}",
-        # Hosts of other racks may be in other subnets; the fabric answers ARP for all of them.
-        f"ip route add default dev {interface}",
-        # The host's interface is no port of a switch, so its own rate is set here.
+    ]
+    if len(interfaces) > 1:
+        # Each interface speaks for its own address alone, as RDMA does; Linux would let any answer for all.
+        steps.append("sysctl -q -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2")
+    for host in interfaces:
+        steps += _interface_steps(host)
+    # Hosts of other racks may be in other subnets; the fabric answers ARP for all of them.
+    steps.append(f"ip route add default dev {host_interface(first)}")
+    return " && ".join((*steps, "echo ready"))
+
+
+def _interface_steps(host: PlannedHost) -> Iterator[str]:
+    interface = host_interface(host)
+    # The userspace datapath passes frames on as they are: with offload, checksums would never be filled in.
+    yield f"ethtool -K {interface} tx off >/dev/null"
+    yield f"ip link set {interface} up"
+    yield f"ip address add {host.ipv4}/{host.prefix_length} broadcast + dev {interface}"
+    if host.nic:
+        # What is sent from an interface's address leaves by that interface.
+        table = _FIRST_TABLE + host.nic
+        yield f"ip route add default dev {interface} src {host.ipv4} table {table}"
+        yield f"ip rule add from {host.ipv4} lookup {table}"
+    # The host's interface is no port of a switch, so its own rate is set here.
+    yield (
         f"tc qdisc replace dev {interface} root tbf"
-        f" rate {host.rate_bps}bit burst {_HOST_BURST_BYTES} limit {_HOST_QUEUE_BYTES}",
-        "echo ready",
+        f" rate {host.rate_bps}bit burst {_HOST_BURST_BYTES} limit {_HOST_QUEUE_BYTES}"
     )
-    return " && ".join(steps)

@@ -8,8 +8,8 @@ from rich.text import Text
 
 from controller.cli.picture_cabling import RIGHT
 from controller.cli.picture_description import FabricPicture, PictureHost, PictureLink, PictureSwitch
-from controller.cli.tables import plain_table
-from controller.fabric.cabling import CableEnd, CablingPlan, SeenCable, SeenEnd, SeenFabric
+from controller.cli.tables import plain_table, rail_text
+from controller.fabric.cabling import CableEnd, CablingPlan, SeenCable, SeenEnd, SeenFabric, is_nic_port
 from controller.fabric.cabling_verdict import CablingVerdict, Finding, Kind
 
 _DRAWN_AS_PLANNED = {Kind.MISSING, Kind.MISWIRED}
@@ -83,12 +83,16 @@ def picture(found: CablingVerdict, seen: SeenFabric) -> FabricPicture:
         planned = finding.planned
         if finding.kind in _DRAWN_AS_PLANNED and planned and not {planned.a.node, planned.b.node} & hosts:
             links.append(_link(planned.a, planned.b, Kind.MISSING, planned.a.port, planned.b.port))
-    roles = {switch.name: (switch.role.value, switch.connected) for switch in seen.switches}
+    roles = {s.name: (s.role.value, s.connected, rail_text(s.rails)) for s in seen.switches}
     nodes = dict.fromkeys([*roles, *(end for link in links for end in (link.a, link.b))])
     switches = tuple(PictureSwitch(name, *roles.get(name, ("unknown", False))) for name in nodes)
-    at = {c.a.node: c.b.node for c in seen.cables if c.a.node in seen.hosts}
-    drawn_hosts = tuple(PictureHost(host, switch) for host, switch in at.items() if switch in nodes)
+    at = dict.fromkeys((c.a.node, c.a.name, c.b.node) for c in seen.cables if c.a.node in seen.hosts)
+    drawn_hosts = tuple(PictureHost(_interface(*host), switch) for *host, switch in at if switch in nodes)
     return FabricPicture("Cabling", switches, tuple(links), drawn_hosts, summary(found), cabling=True)
+
+
+def _interface(host: str, port: str) -> str:
+    return f"{host}:{port.removeprefix('nic')}" if is_nic_port(port) else host
 
 
 def _verdicts(found: CablingVerdict) -> dict[SeenCable, Kind]:

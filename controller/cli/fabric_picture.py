@@ -3,7 +3,9 @@
 from typing import TYPE_CHECKING
 
 from controller.cli.picture import FabricPicture, LinkState, PictureHost, PictureLink, PictureSwitch
+from controller.cli.tables import rail_text
 from controller.cli.units import rate_text
+from controller.fabric.model import nic_label
 
 if TYPE_CHECKING:
     from heddle.v1 import fabric_pb2
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
 
 def describe(topology: "fabric_pb2.GetTopologyResponse", *, title: str = "Heddle fabric") -> FabricPicture:
     """Loads are the measured rates over the links' capacities; unknown where either is."""
-    switches = tuple(PictureSwitch(_switch(s), s.role, s.connected) for s in topology.switches)
+    switches = tuple(PictureSwitch(_switch(s), s.role, s.connected, rail_text(s.rails)) for s in topology.switches)
     known = {switch.name for switch in switches}
     # A cable or a host may still point to a switch that has gone from the list; it gets a place in the picture too.
     ends = [end for link in topology.links for end in (link.a, link.b)] + [host.port for host in topology.hosts]
@@ -20,13 +22,17 @@ def describe(topology: "fabric_pb2.GetTopologyResponse", *, title: str = "Heddle
         title,
         (*switches, *(PictureSwitch(name, "unknown", connected=False) for name in absent)),
         tuple(_link(link) for link in topology.links),
-        tuple(PictureHost(host.name, _switch_of(host.port)) for host in topology.hosts),
+        tuple(PictureHost(_interface(host), _switch_of(host.port)) for host in topology.hosts),
         _subtitle(topology),
     )
 
 
 def _switch(switch: "fabric_pb2.Switch") -> str:
     return switch.name or f"{switch.dpid:x}"
+
+
+def _interface(host: "fabric_pb2.Host") -> str:
+    return nic_label(host.name, host.nic) if host.server == host.name else host.name
 
 
 def _switch_of(endpoint: "fabric_pb2.Endpoint") -> str:

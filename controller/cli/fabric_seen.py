@@ -15,6 +15,7 @@ from controller.fabric.cabling import (
     SeenFabric,
     SeenNeighbour,
     SeenSwitch,
+    nic_port,
 )
 from controller.fabric.model import Role
 
@@ -26,13 +27,17 @@ _ROLES = {role.value: role for role in Role}
 
 def seen_fabric(topology: "fabric_pb2.GetTopologyResponse") -> SeenFabric:
     """Switches, cables between them and to hosts, each with its state and rate."""
-    switches = tuple(SeenSwitch(s.name or f"{s.dpid:x}", _role(s.role), s.connected) for s in topology.switches)
+    switches = tuple(
+        SeenSwitch(s.name or f"{s.dpid:x}", _role(s.role), s.connected, tuple(s.rails)) for s in topology.switches
+    )
     cables = [_cable(link) for link in topology.links]
     hosts: dict[str, tuple[str, ...]] = {}
     for host in topology.hosts:
         hosts[host.name] = (*hosts.get(host.name, ()), *host.addresses)
         rate, source = _rate([host.speed_bps], host.capacity_bps)
-        cables.append(SeenCable(SeenEnd(host.name), _end(host.port), "up", rate, source))
+        # A number that the host's own LLDP suggests is no part of its name, which is its address.
+        port = nic_port(host.nic) if host.server == host.name else ""
+        cables.append(SeenCable(SeenEnd(host.name, None, port), _end(host.port), "up", rate, source))
     taken = {(h.port.dpid, h.port.port_no) for h in topology.hosts}
     taken |= {(end.dpid, end.port_no) for link in topology.links for end in (link.a, link.b) if link.state != "down"}
     neighbours = (n for n in topology.neighbours if (n.port.dpid, n.port.port_no) not in taken)
@@ -42,7 +47,7 @@ def seen_fabric(topology: "fabric_pb2.GetTopologyResponse") -> SeenFabric:
 def meant_plan(plan: "fabric_pb2.CablingPlan") -> CablingPlan:
     """What the controller's topology file says."""
     cables = [Cable(_planned(k.a), _planned(k.b), k.rate_bps or None) for k in plan.links]
-    cables += [Cable(CableEnd(h.name), _planned(h.port), h.rate_bps or None) for h in plan.hosts]
+    cables += [Cable(CableEnd(h.name, nic_port(h.nic)), _planned(h.port), h.rate_bps or None) for h in plan.hosts]
     return CablingPlan(
         plan.name,
         "controller",

@@ -10,7 +10,7 @@ print; width repeats it.
 
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -124,7 +124,10 @@ def _draw_switch(axes: "Axes", switch: PictureSwitch, layout: Layout) -> None:
     words = switch.name if switch.connected else f"{switch.name} (away)"
     ink = "white" if switch.connected else colour
     size = size_to_fit(words, width * 0.92, 10.5)
-    axes.text(x, y, words, color=ink, fontsize=size, fontweight="bold", ha="center", va="center_baseline", zorder=5)
+    placed: dict[str, Any] = {"color": ink, "ha": "center", "va": "center_baseline", "zorder": 5}
+    axes.text(x, y + (0.075 if switch.note else 0), words, fontsize=size, fontweight="bold", **placed)
+    if switch.note:
+        axes.text(x, y - 0.115, switch.note, fontsize=size_to_fit(switch.note, width * 0.92, 7), **placed)
 
 
 def _draw_hosts(axes: "Axes", layout: Layout) -> None:

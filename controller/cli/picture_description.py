@@ -12,11 +12,13 @@ class LinkState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PictureSwitch:
-    """`role` is "spine", "leaf" or anything else, which is drawn in a row of its own on top."""
+    """`role` is "spine", "leaf" or anything else, which is drawn in a row of its own on top; `note` stands below the
+    name."""
 
     name: str
     role: str
     connected: bool = True
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 Every state is a word as well as a colour, so that nothing depends on seeing colours.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from rich import box
@@ -88,18 +88,26 @@ def topology_summary(topology: "fabric_pb2.GetTopologyResponse") -> Text:
 
 
 def switch_table(switches: Iterable["fabric_pb2.Switch"]) -> Table:
-    """`foreign` counts rules that Heddle did not install; the column appears only when there are any."""
+    """`foreign` counts rules that Heddle did not install; that column, and those of pods and rails, appear only when
+    there are any."""
     switches = sorted(switches, key=lambda s: (s.role, s.name))
-    foreign = any(switch.foreign_rules for switch in switches)
-    columns = ["name", "dpid", "role", "connected", "in sync", "rules", "groups", *(["foreign"] if foreign else [])]
+    foreign, pods, rails = (any(getattr(s, what) for s in switches) for what in ("foreign_rules", "pod", "rails"))
+    columns = ["name", "dpid", "role", *(["pod"] if pods else []), *(["rail"] if rails else [])]
+    columns += ["connected", "in sync", "rules", "groups", *(["foreign"] if foreign else [])]
     table = plain_table("switches", *columns, numbers=("dpid", "rules", "groups", "foreign"), names=("name",))
     for switch in switches:
         cells: list[RenderableType] = [switch.name, f"{switch.dpid:x}", switch.role]
+        cells += ([switch.pod] if pods else []) + ([", ".join(map(str, switch.rails))] if rails else [])
         cells += [_yes_no(switch.connected), _yes_no(switch.in_sync), str(switch.rules), str(switch.groups)]
         if foreign:
             cells.append(str(switch.foreign_rules))
         table.add_row(*cells)
     return table
+
+
+def rail_text(rails: Sequence[int]) -> str:
+    """ "rail 3", "rails 1, 2", or nothing."""
+    return f"rail{'s' if len(rails) > 1 else ''} {', '.join(map(str, rails))}" if rails else ""
 
 
 def link_table(links: Iterable["fabric_pb2.Link"]) -> Table:
@@ -137,12 +145,16 @@ _LINK_NUMBERS = ("rate", "a→b", "b→a", "flows →", "←")
 
 
 def host_table(hosts: Iterable["fabric_pb2.Host"]) -> Table:
-    table = plain_table(
-        "hosts", "name", "addresses", "mac", "port", "rate", numbers=("rate",), names=("name", "addresses", "port")
-    )
-    for host in sorted(hosts, key=lambda h: (h.port.switch, h.port.port_no, h.name)):
+    """Servers with several interfaces have a row for each, numbered as they count them."""
+    hosts = sorted(hosts, key=lambda h: (h.port.switch, h.port.port_no, h.name))
+    several, named = any(host.nic for host in hosts), any(host.server not in ("", host.name) for host in hosts)
+    columns = ["name", *(["server"] if named else []), *(["NIC"] if several else [])]
+    columns += ["addresses", "mac", "port", "rate"]
+    table = plain_table("hosts", *columns, numbers=("NIC", "rate"), names=("name", "server", "addresses", "port"))
+    for host in hosts:
         rate = rate_text(host.capacity_bps) if host.capacity_bps else "?"
-        table.add_row(host.name, "\n".join(host.addresses), host.mac, endpoint_text(host.port), rate)
+        cells = [host.name, *([host.server] if named else []), *([str(host.nic or "")] if several else [])]
+        table.add_row(*cells, "\n".join(host.addresses), host.mac, endpoint_text(host.port), rate)
     return table
 
 

@@ -188,7 +188,7 @@ class _Tracer:
         hosts = self._hosts.get(ref, [])
         address = packet.headers.get("ipv4_dst", packet.headers.get("ipv6_dst"))
         meant = [host for host in hosts if address is not None and _has(host, address)] or hosts
-        return meant[0].name if meant else None
+        return meant[0].label if meant else None
 
     def _cross(self, sender: PortRef, sent: Sent, there: PortRef | str | None, number: int, *, up: bool) -> None:
         match there:

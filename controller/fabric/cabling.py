@@ -5,14 +5,28 @@ It decides nothing but what the two have in common. Plans come from our topology
 The comparison of the two is `cabling_verdict`'s. Rates are bit/s.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controller.fabric.model import Role
 from controller.fabric.plan import FabricPlan
+from controller.fabric.rails import Nic, infer
 
 # States of a cable that carries nothing, or that nobody should count on.
 UNUSABLE_STATES = frozenset({"down", "one-way", "ambiguous", "held"})
+
+
+_NIC = re.compile(r"nic[0-9]+")
+
+
+def nic_port(number: int) -> str:
+    """What stands for the port of a host whose interfaces are counted and not named; empty for an only one (0)."""
+    return f"nic{number}" if number else ""
+
+
+def is_nic_port(name: str) -> bool:
+    return _NIC.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -46,13 +60,15 @@ class Cable:
 
 @dataclass(frozen=True, slots=True)
 class CabledSwitch:
-    """`level` counts from 0 at the hosts' switches, None where the plan does not say; `alias` is a second name."""
+    """`level` counts from 0 at the hosts' switches, None where the plan does not say; `alias` is a second name; `rails`
+    are those that a leaf of a rail-optimised pod carries."""
 
     name: str
     role: Role = Role.UNKNOWN
     dpid: int | None = None
     level: int | None = None
     alias: str = ""
+    rails: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +122,17 @@ def outline(plan: CablingPlan) -> Outline:
 def of_fabric_plan(plan: FabricPlan) -> CablingPlan:
     """Our own topology file, whose ports are OpenFlow numbers."""
     cables = [Cable(CableEnd(k.a, str(k.a_port)), CableEnd(k.b, str(k.b_port)), k.rate_bps or None) for k in plan.links]
-    # The host's own port has no name in a topology file: each entry is one interface.
-    cables += [Cable(CableEnd(h.name), CableEnd(h.switch, str(h.port)), h.rate_bps or None) for h in plan.hosts]
+    # A host's ports have no names in a topology file: several are told apart by their numbers.
+    cables += [
+        Cable(CableEnd(h.name, nic_port(h.nic)), CableEnd(h.switch, str(h.port)), h.rate_bps or None)
+        for h in plan.hosts
+    ]
+    dpid = {switch.name: switch.dpid for switch in plan.switches}
+    carried = infer((Nic(h.name, h.nic, dpid[h.switch]) for h in plan.hosts if h.nic), str).of_leaf
     return CablingPlan(
         plan.name,
         "heddle",
-        tuple(CabledSwitch(s.name, s.role, s.dpid) for s in plan.switches),
+        tuple(CabledSwitch(s.name, s.role, s.dpid, rails=carried.get(s.dpid, ())) for s in plan.switches),
         tuple(dict.fromkeys(h.name for h in plan.hosts)),
         tuple(cables),
     )
@@ -155,6 +176,7 @@ class SeenSwitch:
     name: str
     role: Role = Role.UNKNOWN
     connected: bool = True
+    rails: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +204,7 @@ class SeenFabric:
 def of_seen(seen: SeenFabric, name: str) -> CablingPlan:
     """The running fabric in the form of a plan, for writing it down."""
     cables = (Cable(_end(c.a), _end(c.b), c.rate_bps, "", c.state) for c in seen.cables)
-    switches = tuple(CabledSwitch(s.name, s.role) for s in seen.switches)
+    switches = tuple(CabledSwitch(s.name, s.role, rails=s.rails) for s in seen.switches)
     return CablingPlan(name, "live", switches, tuple(seen.hosts), tuple(cables))
 
 

@@ -7,7 +7,7 @@ follows for a cable is `cabling_verdict`'s.
 from dataclasses import replace
 from functools import lru_cache
 
-from controller.fabric.cabling import CableEnd, CablingPlan, SeenCable, SeenEnd, SeenFabric
+from controller.fabric.cabling import CableEnd, CablingPlan, SeenCable, SeenEnd, SeenFabric, is_nic_port
 from controller.fabric.names import resolver
 from controller.fabric.port_names import PortMatch, compare
 
@@ -73,8 +73,11 @@ def meets(a: CableEnd, b: CableEnd, seen: SeenCable) -> PortMatch:
 
 
 def _port(planned: str, seen: SeenEnd, node: str) -> PortMatch:
-    """What neither side can contradict is the same: a plan may name no port, and a host's port has no name yet."""
+    """What neither side can contradict is the same: a plan may name no port, a host's port may have no name, and where
+    one counts a host's ports and the other names them, nothing tells which is which."""
     if not planned or (seen.number is None and not seen.name):
+        return PortMatch.SAME
+    if seen.number is None and is_nic_port(planned) != is_nic_port(seen.name):
         return PortMatch.SAME
     if seen.number is not None and planned == str(seen.number):
         return PortMatch.SAME

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from controller.fabric.cabling import CablingPlan
 from controller.fabric.cabling_levels import children, hosts_below, levels
 from controller.fabric.host_lists import collect
-from controller.formats.writing import check_names, left_out, word
+from controller.formats.writing import check_names, left_out, rail_remarks, word
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,7 @@ class _Entry:
 def conf_lines(plan: CablingPlan) -> Iterator[str]:
     """Lines of topology.conf. Raises ExportError."""
     yield "# topology.conf, written by heddle export slurm-conf"
+    yield from rail_remarks(plan)
     for entry in _entries(plan, "slurm-conf"):
         if not entry.switches and not entry.nodes:
             yield f"# left out, nothing below it: {entry.name}"
@@ -37,6 +38,7 @@ def conf_lines(plan: CablingPlan) -> Iterator[str]:
 def yaml_lines(plan: CablingPlan) -> Iterator[str]:
     """Lines of topology.yaml, with one tree that is the cluster's default. Raises ExportError."""
     yield "# topology.yaml, written by heddle export slurm-yaml"
+    yield from rail_remarks(plan)
     entries = _entries(plan, "slurm-yaml")
     yield from ("---", "- topology: default", "  cluster_default: true", "  tree:", "    switches:")
     for entry in entries:

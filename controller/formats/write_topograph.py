@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from controller.fabric.cabling import CablingPlan
 from controller.fabric.cabling_levels import groups
 from controller.fabric.host_lists import collect
-from controller.formats.writing import check_names, left_out, word
+from controller.formats.writing import check_names, left_out, rail_remarks, word
 
 
 def lines(plan: CablingPlan) -> Iterator[str]:
@@ -17,6 +17,7 @@ def lines(plan: CablingPlan) -> Iterator[str]:
     check_names(plan, "topograph")
     found = groups(plan)
     yield "# topograph model, written by heddle export topograph"
+    yield from rail_remarks(plan)
     for group in found:
         if len(group.switches) > 1:
             yield f"# {group.name} stands for {collect(group.switches)}"

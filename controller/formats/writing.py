@@ -5,9 +5,11 @@ It decides nothing about any one format.
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from controller.fabric.cabling import CablingPlan
+from controller.fabric.host_lists import collect
 from controller.formats.yaml_lines import needs_quotes
 
 # What Slurm, Kubernetes and host-list expressions all take.
@@ -39,6 +41,15 @@ def check_names(plan: CablingPlan, target: str) -> None:
 def word(text: str) -> str:
     """Text as a YAML scalar that every reader takes for text."""
     return json.dumps(text) if needs_quotes(text) else text
+
+
+def rail_remarks(plan: CablingPlan) -> Iterator[str]:
+    """One remark for each rail, for formats that have no words for it."""
+    carriers: dict[int, list[str]] = defaultdict(list)
+    for switch in plan.switches:
+        for rail in switch.rails:
+            carriers[rail].append(switch.name)
+    yield from (f"# rail {rail}: {collect(names)}" for rail, names in sorted(carriers.items()))
 
 
 def left_out(plan: CablingPlan) -> Iterator[str]:

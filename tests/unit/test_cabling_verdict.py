@@ -240,3 +240,50 @@ def test_a_nic_in_a_silent_hosts_port_is_no_fault_and_is_named() -> None:
 def test_a_hosts_own_name_counts_only_where_the_plan_knows_it() -> None:
     unknown = neighbour("localhost", "eth0", "leaf1:9", "host")
     assert verdict(PLAN, replace(SEEN, neighbours=(unknown,))).holds
+
+
+RAILED = of_fabric_plan(
+    load_text("name: r\nrate: 100G\nleaf_spine: {leaves: 2, spines: 1, hosts_per_leaf: 2, rails: 2}")
+)
+
+
+def railed(*changed: tuple[int, str]) -> SeenFabric:
+    """As built, but for the names of some hosts' ports by the number of their cable."""
+    ports = dict(changed)
+    hosts = frozenset(RAILED.hosts)
+    switches = tuple(SeenSwitch(s.name, s.role) for s in RAILED.switches)
+    cables = []
+    for number, cable in enumerate(RAILED.cables):
+        near = SeenEnd(cable.a.node, None, cable.a.port) if cable.a.node in hosts else _seen(cable.a)
+        near = replace(near, name=ports.get(number, near.name))
+        cables.append(SeenCable(near, _seen(cable.b)))
+    return SeenFabric(switches, dict.fromkeys(RAILED.hosts, ()), tuple(cables))
+
+
+def test_interfaces_of_one_host_in_each_others_ports_are_two_findings_with_one_cure() -> None:
+    assert verdict(RAILED, railed()).holds
+    numbers = [i for i, cable in enumerate(RAILED.cables) if cable.a.node == "h1_1"]
+    found = verdict(RAILED, railed((numbers[0], "nic2"), (numbers[1], "nic1")))
+    assert [(f.expected, f.found) for f in found.faults] == [
+        ("h1_1:nic1 to leaf1:2", "h1_1:nic1 to leaf2:2 and leaf1:2 to h1_1:nic2"),
+        ("h1_1:nic2 to leaf2:2", "h1_1:nic2 to leaf1:2 and leaf2:2 to h1_1:nic1"),
+    ]
+    assert {f.cure.removeprefix("swap the plugs in ") for f in found.faults} == {
+        "leaf1:2 and leaf2:2",
+        "leaf2:2 and leaf1:2",
+    }
+
+
+def test_counted_interfaces_do_not_contradict_named_ones() -> None:
+    """A containerlab file calls a host's ports eth1 and eth2; what is seen of them is their number by our own plan."""
+    named = replace(
+        RAILED,
+        cables=tuple(
+            replace(c, a=replace(c.a, port="eth7")) if c.a.port.startswith("nic") else c for c in RAILED.cables
+        ),
+    )
+    assert verdict(named, railed()).holds
+
+
+def test_a_plans_leaves_know_their_rails() -> None:
+    assert {s.name: s.rails for s in RAILED.switches if s.rails} == {"leaf1": (1,), "leaf2": (2,)}

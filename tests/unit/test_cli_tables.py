@@ -202,3 +202,17 @@ def test_names_with_brackets_are_not_markup() -> None:
     text = shown(plan_view(answer))
     assert "job run[7]: placed" in text
     assert "rank [red] has no host" in text
+
+
+def test_rails_and_interfaces_get_columns_only_when_there_are_any() -> None:
+    plain = topology()
+    railed = topology()
+    railed.switches[0].rails.append(3)
+    railed.hosts[0].nic, railed.hosts[0].server = 3, railed.hosts[0].name
+    assert "rail" not in shown(topology_view(plain)).split()
+    words = shown(topology_view(railed)).split()
+    assert "rail" in words
+    assert "NIC" in words
+    assert "server" not in words
+    railed.hosts[0].server = "gpu-1"
+    assert "gpu-1" in shown(topology_view(railed)).split()

@@ -103,3 +103,40 @@ def test_names_that_would_mean_something_else_are_all_refused(target: Target) ->
 def test_a_fabric_without_anything_is_refused(target: Target) -> None:
     with pytest.raises(ExportError, match="nothing to write"):
         export(CablingPlan("p", "x", (), (), ()), target)
+
+
+RAILED = CablingPlan(
+    "pod1",
+    "live",
+    (
+        CabledSwitch("leaf1", Role.LEAF, rails=(1,)),
+        CabledSwitch("leaf2", Role.LEAF, rails=(2,)),
+        CabledSwitch("spine1", Role.SPINE),
+    ),
+    ("gpu-1", "gpu-2"),
+    (
+        Cable(end("leaf1:swp1"), end("spine1:swp1")),
+        Cable(end("leaf2:swp1"), end("spine1:swp2")),
+        Cable(end("gpu-1:nic1"), end("leaf1:swp9")),
+        Cable(end("gpu-1:nic2"), end("leaf2:swp9")),
+        Cable(end("gpu-2:nic1"), end("leaf1:swp10")),
+        Cable(end("gpu-2:nic2"), end("leaf2:swp10"), state="down"),
+    ),
+)
+
+
+def test_node_labels_name_the_leaf_of_each_rail_that_works() -> None:
+    _, *nodes = yaml.safe_load_all(export(RAILED, Target.KUEUE))
+    rails = [{k: v for k, v in n["metadata"]["labels"].items() if k.startswith("heddle/")} for n in nodes]
+    assert rails == [{"heddle/rail-1": "leaf1", "heddle/rail-2": "leaf2"}, {"heddle/rail-1": "leaf1"}]
+
+
+@pytest.mark.parametrize("target", [Target.SLURM_CONF, Target.SLURM_YAML, Target.TOPOGRAPH])
+def test_formats_without_a_word_for_rails_get_remarks(target: Target) -> None:
+    assert export(RAILED, target).splitlines()[1:3] == ["# rail 1: leaf1", "# rail 2: leaf2"]
+
+
+def test_ptm_wants_names_of_ports_and_leaves_counted_interfaces_out() -> None:
+    text = export(RAILED, Target.PTM)
+    assert '"gpu-1":"nic1"' not in text
+    assert "# left out, a port is not known: gpu-1:nic1 to leaf1:swp9" in text
