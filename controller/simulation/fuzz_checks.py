@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from controller.core.commands import ReadPortStatistics, ReadTables, SendBatch, SendPacket
 from controller.core.machine import Core
-from controller.core.planning import hosts_by_address, unit_id, units_of
+from controller.core.planning import hosts_by_address, silent_switches, unit_id, units_of
 from controller.core.state import Unit
 from controller.fabric.model import Path, PortRef
 from controller.fabric.paths import link_capacities
@@ -113,7 +113,7 @@ def foreign(network: ModelNetwork, added: Mapping[str, SwitchTables], *, removed
 def reservations(core: Core) -> Iterator[str]:
     """Reserved load is the sum over the planned flows, and every flow that can have a path has one."""
     state = core.state
-    units = units_of(state.jobs.values(), hosts_by_address(state))
+    units, silent = units_of(state.jobs.values(), hosts_by_address(state)), silent_switches(state)
     capacity_bps = link_capacities(state.view)
     load_s: dict[PortRef, float] = dict.fromkeys(capacity_bps, 0.0)
     background_bps = state.problem.background_bps
@@ -136,7 +136,9 @@ def reservations(core: Core) -> Iterator[str]:
         f"{load_s} s are reserved on {hop}, no link" for hop, load_s in reserved_s.items() if hop not in capacity_bps
     )
     for unit, load in units.items():
-        possible = load.crosses and unit not in state.refused_units
+        # A leaf that is away cannot be told a path.
+        waits = unit in state.waiting and load.src.leaf in silent
+        possible = load.crosses and unit not in state.refused_units and not waits
         if possible and unit not in state.paths and state.problem.paths.get((load.src.leaf, load.dst.leaf)):
             yield f"{unit_id(unit)} has no path although there is one"
 

@@ -96,6 +96,8 @@ class FuzzRun:
         self._read = 0
         self._watch: DeliveryWatch | None = None
         self._checked = False
+        if fabric.limited:
+            self._limit()
 
     def _new_core(self) -> Core:
         self._cores += 1
@@ -171,21 +173,23 @@ class FuzzRun:
             network.run_for(_AUDIT_S + 1.0)
             self._deeds.altered = False
             self._come_to_rest()
-        # Without a plan a host is known once it has said something.
-        network.announce_hosts()
         settle_s = (
             max(_SETTLE_S, rested_s + _SETTLE_AFTER_SILENCE_S - network.now_s) if self._deeds.silent else _SETTLE_S
         )
         self._deeds.silent = False
-        network.run_until_quiet(_LONGEST_TROUBLE_S, settle_s=settle_s)
-        self._come_to_rest()
+        self._hear_hosts(settle_s)
         self._look()
         if self._checked:
             return
         self._checked = True
-        self._limit()
         if self.fabric.calm:
             self._start_watch()
+
+    def _hear_hosts(self, settle_s: float) -> None:
+        """Without a plan a host is known once it has said something."""
+        self.network.announce_hosts()
+        self.network.run_until_quiet(_LONGEST_TROUBLE_S, settle_s=settle_s)
+        self._come_to_rest()
 
     def _come_to_rest(self) -> None:
         """Until every switch that answers is read and holds what it should."""
@@ -270,7 +274,9 @@ class FuzzRun:
         self._read = len(commands)
 
     def _limit(self) -> None:
-        """The room that a switch has is only known once the whole fabric has been laid."""
+        """What a switch must hold is only known once the whole fabric has been laid, and everything is whole."""
+        self._come_to_rest()
+        self._hear_hosts(_SETTLE_S)
         rules, groups = self.fabric.spare_rules, self.fabric.spare_groups
         for switch in self.network.wiring.switches.values():
             held = switch.tables()
