@@ -2,6 +2,8 @@
 
 import ipaddress
 import string
+from collections.abc import Iterator
+from dataclasses import replace
 
 from hypothesis import strategies as st
 
@@ -69,4 +71,12 @@ def _hosts(
         mac = (b"\x12" + suffix).hex(":")
         ipv4 = str(ipaddress.IPv4Address(address))
         result.append(PlannedHost(name, leaf, free[leaf].pop(), mac, ipv4, prefix_length, draw(rates)))
-    return tuple(result)
+    return tuple(_joined(draw, result))
+
+
+def _joined(draw: st.DrawFn, hosts: list[PlannedHost]) -> Iterator[PlannedHost]:
+    """Some of them are interfaces of one host."""
+    while hosts:
+        together, hosts = hosts[: (size := draw(st.integers(1, 3)))], hosts[size:]
+        numbers = range(1, len(together) + 1) if len(together) > 1 else (0,)
+        yield from (replace(h, name=together[0].name, nic=n) for h, n in zip(together, numbers, strict=True))
