@@ -10,6 +10,7 @@ from functools import partial
 
 from controller.core import absent, capacity, drains, fitting, planning, requests
 from controller.core.avoidance import Origin, reduced
+from controller.core.chronicle import Chronicle
 from controller.core.commands import Command, ConfigureQueues, ReadPortStatistics, Report, Severity
 from controller.core.comparing import Comparisons
 from controller.core.events import (
@@ -67,6 +68,7 @@ class Core:
         self.answers = Answers()
         self.watch = LinkWatch(settings, self.plan, self.state, self.discovery, self.answers)
         self.links, self.heartbeats, self.rates = self.watch.links, self.watch.heartbeats, self.watch.rates
+        self.chronicle = Chronicle(self.state, self.plan, self.links)
         self.hosts = HostTable(settings.plan)
         self.discovery.leads_to_host = self.hosts.is_host_port
         # Switches that are known to punt beacons, in their present session.
@@ -109,6 +111,7 @@ class Core:
         if self._wanted_s is not None and now_s > self._wanted_s:
             # We come late ourselves, busy or starved: the answers of that time are still to be read.
             self.reconciler.forgive(now_s - self._wanted_s)
+        self.chronicle.history.stamp(now_s)
         # Whether all that is there has been seen shows in answers.
         awaited = self.reconciler.holding and not isinstance(event, PacketReceived)
         self._stirred = awaited or not isinstance(event, _CALM_EVENTS)
@@ -116,7 +119,7 @@ class Core:
         # Most events are beacons that bring nothing new; looking at every switch at each would cost the square of them.
         if self._stirred or (self._settle_due_s is not None and now_s >= self._settle_due_s):
             commands += self._settle(now_s)
-            self._settle_due_s = self._next_settling_s()
+            self._settle_due_s = now_s if self.chronicle.history.stamp_wanted else self._next_settling_s()
         found = (self._settle_due_s, self.watch.next_deadline_s())
         self._wanted_s = min((due_s for due_s in found if due_s is not None), default=None)
         return commands
@@ -158,13 +161,13 @@ class Core:
             case SwitchRefused():
                 return self._refused(event, now_s)
             case CollectiveAnnounced():
-                return self._request(requests.announce(self.state, event), now_s)
+                return self._request(event, requests.announce(self.state, event), now_s)
             case CollectiveWithdrawn():
-                return self._request(requests.withdraw(self.state, event), now_s)
+                return self._request(event, requests.withdraw(self.state, event), now_s)
             case DrainWanted():
-                return self._request(drains.drain(self.state, event), now_s)
+                return self._request(event, drains.drain(self.state, event), now_s)
             case UndrainWanted():
-                return self._request(drains.undrain(self.state, event), now_s)
+                return self._request(event, drains.undrain(self.state, event), now_s)
             case ComparisonWanted():
                 return self.comparisons.ask(event, now_s)
             case BfdRead():
@@ -232,6 +235,7 @@ class Core:
         self._fabric_changed(now_s + SETTLE_S)
         self._periodic_due_s = max(self._periodic_due_s, now_s)
         name = self.plan.name(event.dpid)
+        self.chronicle.switch(event.dpid, f"{name} connected from {event.peer_address}", now_s)
         connected = Report(Severity.INFO, f"{name} connected from {event.peer_address}", (("dpid", f"{event.dpid:x}"),))
         return [connected, *self._queues(event), self.watch.greet(event.dpid)]
 
@@ -255,6 +259,7 @@ class Core:
         self.answers.end(event.dpid)
         self._fabric_changed(now_s + SETTLE_S)
         name = self.plan.name(event.dpid)
+        self.chronicle.switch(event.dpid, f"{name} disconnected: {event.reason}", now_s)
         return [Report(Severity.WARNING, f"{name} disconnected: {event.reason}", (("dpid", f"{event.dpid:x}"),))]
 
     def _refused(self, event: SwitchRefused, now_s: float) -> list[Command]:
@@ -322,9 +327,15 @@ class Core:
             self._fabric_changed(now_s)
         return commands
 
-    def _request(self, outcome: tuple[bool, list[Command]], now_s: float) -> list[Command]:
+    def _request(
+        self,
+        event: CollectiveAnnounced | CollectiveWithdrawn | DrainWanted | UndrainWanted,
+        outcome: tuple[bool, list[Command]],
+        now_s: float,
+    ) -> list[Command]:
         must_place, commands = outcome
         if must_place:
+            self.chronicle.request(event, now_s)
             self._jobs_changed(now_s)
         return commands
 
@@ -344,6 +355,7 @@ class Core:
         news = self.watch.follow(now_s)
         if news.due_s is not None:
             self._fabric_changed(news.due_s)
+            self.chronicle.links(self.usable, now_s)
         unplanned = [end for end in news.came_up if not self.plan.rate_bps.get(end)]
         return [*news.commands, *self.packets.warn_of_speeds(unplanned), *self.watch.due(now_s)]
 
@@ -361,18 +373,23 @@ class Core:
         if silent != self._silent:
             # An agent takes all its sessions with it, one by one. A switch that is back is told what is meant now.
             some_are_back = not self._silent <= silent
+            self.chronicle.silent(self._silent, silent, now_s)
             self._silent = silent
             self._jobs_changed(now_s if some_are_back else now_s + SETTLE_S)
         if self.reconciler.holding and (self.reconciler.hold_is_over(now_s) or self._everything_is_seen(now_s)):
-            self._end_learning()
+            self._end_learning(now_s)
             self._fabric_changed(now_s)
         if self.state.replan_due_s is not None and now_s >= self.state.replan_due_s:
             self._replan(now_s)
         elif self.moves_due_s is not None and now_s >= self.moves_due_s:
             self._reconsider(now_s)
         # Written down while the switches work: callers hear of it when both are done, and a repair waits for no disk.
-        commands += self.reconciler.next_batches(now_s)
+        batches = self.reconciler.next_batches(now_s)
+        self.chronicle.sent(batches)
+        commands += batches
         commands += self.memory.due(now_s)
+        if self.reconciler.switched_over:
+            self.chronicle.history.carried_out(now_s)
         settled = self.state.replan_due_s is None and self.reconciler.settled
         if settled:
             commands += self._note_settled()
@@ -450,9 +467,10 @@ class Core:
     def _replan(self, now_s: float, *, may_move: bool = False) -> None:
         self.state.replan_due_s = None
         if self.state.base_stale:
-            self._look_at_fabric()
+            self._look_at_fabric(now_s)
         used = {hop for path in self.state.paths.values() for hop in path}
         base = capacity.without_withheld(self.state, self._base)
+        self.chronicle.history.planning()
         planning.replan(self.state, self.rates.background_bps(used, now_s), base, may_move=may_move)
         # What was looked at once is left as it is until something changes.
         self.moves_due_s = now_s + self.settings.calm_s if not may_move and planning.could_gain(self.state) else None
@@ -476,22 +494,25 @@ class Core:
         switches = restored.switches | self.state.switches.keys()
         return Facts(jobs, paths, hosts, switches, cables, dict(self.state.avoided.of(Origin.OPERATOR)))
 
-    def _end_learning(self) -> None:
+    def _end_learning(self, now_s: float) -> None:
         """From now on only what has been seen counts, and what switches that are away cannot show."""
         self.reconciler.release()
         self.learning.end()
         absent.believe(self.state, self.discovery, self.hosts, self.usable)
         self.hosts.remembered.clear()
+        if self.state.learning:
+            self.chronicle.known(now_s)
         self.state.learning = False
 
-    def _look_at_fabric(self) -> None:
+    def _look_at_fabric(self, now_s: float) -> None:
         self.state.base_stale = False
         if not self.state.learning:
             absent.forget_unreached(self.state, self.discovery, self.hosts, self.usable)
         self._build_view()
         if self._plan_is_met() and (self.state.learning or self.reconciler.holding):
-            self._end_learning()
+            self._end_learning(now_s)
             self._build_view()
+        self.chronicle.needed(now_s)
         self._base = self._compiled_base()
         if capacity.foresee(self.state, self._base):
             self._base = self._compiled_base()

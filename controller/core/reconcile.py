@@ -62,6 +62,8 @@ class Reconciler:
     _drained_at_s: float = _NO_HOLD
     # Removals are all that is left to do, and wait for that.
     _draining: bool = False
+    # What the latest look since the last change of mind found to be next; None: nothing.
+    _stage: Stage | None = None
     _outstanding: dict[int, Outstanding] = field(default_factory=dict)
     # Switches that keep routes for those that may still send over avoided links, and who that was at the last look.
     _keeping: set[int] = field(default_factory=set)
@@ -145,8 +147,10 @@ class Reconciler:
             for stage, modifications in found.items():
                 wanted.setdefault(stage, []).append((switch, modifications))
         if not wanted:
+            self._stage = None
             return []
         stage = min(wanted)
+        self._stage = stage
         self._draining = stage == Stage.REMOVE and now_s < self._drained_at_s
         if self._draining:
             return []
@@ -323,7 +327,12 @@ class Reconciler:
             before, now = self.state.desired.get(dpid), desired.get(dpid)
             if before is not now and before != now:
                 switch.unsettled = True
-        self.state.desired = desired
+        self.state.desired, self._stage = desired, Stage.PREPARE
+
+    @property
+    def switched_over(self) -> bool:
+        """Every switch that answers treats traffic as it should; what nothing uses any more may still be there."""
+        return self._stage in (None, Stage.REMOVE)
 
     @property
     def settled(self) -> bool:
