@@ -8,14 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
+from controller.fabric.edge_paths import AnyPaths, EdgePaths, planned_paths
 from controller.fabric.model import FabricView, PortRef, Role
-from controller.fabric.paths import Pair, TwoTierPaths, link_capacities
-from controller.fabric.three_tiers import ThreeTierPaths, fabric_paths
+from controller.fabric.paths import Pair, link_capacities
 from controller.placement.moves import Replan, replan
 from controller.placement.place import certify
 from controller.placement.problem import Demand, Phases, Placement, Problem
-
-Paths = TwoTierPaths | ThreeTierPaths
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +39,15 @@ def placed_around(
     `group_of` and `threshold` are as in `moves.replan`, `phases` as in `Problem`. The certificate is about the fabric
     that answers, and while a part of it does not, nothing is moved that can stay.
     """
-    paths = fabric_paths(view)
+    paths = _wanted(planned_paths(view), demands)
     problem = Problem(tuple(demands), paths, link_capacities(view), background_bps, phases)
-    above = (Role.SPINE, Role.CORE)
+    # Leaves above an edge switch can be gone round like spines.
+    above = (Role.SPINE, Role.CORE, *([Role.LEAF] if isinstance(paths, EdgePaths) else []))
     spines = {dpid for dpid in silent if dpid in view.switches and view.switches[dpid].role in above}
     if not spines:
         return Around(problem, replan(problem, threshold if not silent else inf, group_of=group_of))
     links = tuple(link for link in view.links if spines.isdisjoint((link.a.dpid, link.b.dpid)))
-    open_paths = fabric_paths(replace(view, links=links))
+    open_paths = planned_paths(replace(view, links=links))
     through = tuple(d for d in demands if _must_cross(d, spines, paths, open_paths))
     crossing = {d.flow_id for d in through}
     around = tuple(d for d in demands if d.flow_id not in crossing)
@@ -62,7 +61,14 @@ def placed_around(
     return Around(problem, Replan(placement, moves, 0.0, "switches do not answer: what can stay stays"), whole=False)
 
 
-def _must_cross(demand: Demand, spines: set[int], paths: Paths, open_paths: Paths) -> bool:
+def _wanted(paths: AnyPaths, demands: Sequence[Demand]) -> AnyPaths:
+    """Those of the leaves alone where no demand begins or ends at an edge switch: more is known of their structure."""
+    if not isinstance(paths, EdgePaths) or any({d.src_leaf, d.dst_leaf} & paths.up.keys() for d in demands):
+        return paths
+    return paths.leaves
+
+
+def _must_cross(demand: Demand, spines: set[int], paths: AnyPaths, open_paths: AnyPaths) -> bool:
     pair: Pair = (demand.src_leaf, demand.dst_leaf)
     if demand.pinned is not None and paths.is_live(pair, demand.pinned):
         return any(hop.dpid in spines for hop in demand.pinned)
@@ -72,8 +78,8 @@ def _must_cross(demand: Demand, spines: set[int], paths: Paths, open_paths: Path
     return not open_paths.joins(pair) or _hops(open_paths, pair) != _hops(paths, pair)
 
 
-def _hops(paths: Paths, pair: Pair) -> int:
-    return int((paths.choices(pair)[0] >= 0).sum())
+def _hops(paths: AnyPaths, pair: Pair) -> int:
+    return len(paths[pair][0]) if isinstance(paths, EdgePaths) else int((paths.choices(pair)[0] >= 0).sum())
 
 
 def _together(around: Placement, through: Placement, *, phased: bool) -> Placement:

@@ -15,6 +15,7 @@ from controller.core.detours import Around, placed_around
 from controller.core.fitting import Rank, SteerRoom, fit, steer_rooms
 from controller.core.remembered import Facts
 from controller.core.state import JobState, State, Unit, UnitMove
+from controller.fabric.edge_paths import fitted
 from controller.fabric.model import Host, Path, PortRef
 from controller.pipeline.refusals import NoRoom
 from controller.pipeline.rules import AddRule, SwitchTables
@@ -218,7 +219,8 @@ def _pinned(state: State, crossing: Mapping[Unit, UnitLoad]) -> dict[Unit, Path]
         if path is not None and not silent.isdisjoint(hop.dpid for hop in path):
             path = laid.get(unit)
         if path is not None:
-            result[unit] = path
+            load = crossing[unit]
+            result[unit] = fitted(path, load.src, load.dst, state.near.owner_of, state.near.towards)
     return result
 
 

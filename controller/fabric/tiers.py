@@ -72,10 +72,10 @@ class Tiers:
 
 
 def below_leaves(view: FabricView) -> tuple[FabricView, tuple[str, ...]]:
-    """The view in which hosts of an edge switch know their leaf, and a sentence on each edge switch without just one.
+    """The view in which hosts of an edge switch with one leaf know it, and a sentence on each edge switch without any.
 
-    An edge switch with several leaves spreads over them by its own hash, so no path can be promised for its hosts:
-    their traffic is routed, but none of it is placed.
+    Below one leaf an edge switch has nothing to choose, and paths begin at the leaf; below several they begin at the
+    edge switch itself (`edge_paths`).
     """
     edges = {dpid for dpid, switch in view.switches.items() if switch.role == Role.EDGE}
     if not edges:
@@ -84,10 +84,9 @@ def below_leaves(view: FabricView) -> tuple[FabricView, tuple[str, ...]]:
     leaf = {dpid: above[0] for dpid in edges if len(above := uppers.get(dpid, ())) == 1}
     hosts = tuple(replace(host, below_leaf=leaf.get(host.port.dpid)) for host in view.hosts)
     return replace(view, hosts=hosts), tuple(
-        f"edge switch {view.switches[dpid].name} hangs on {len(uppers.get(dpid, ())) or 'no'} leaves: "
-        "traffic of its hosts is routed where there is a way, no paths are planned for it"
-        for dpid in sorted(edges - leaf.keys())
-        if view.switches[dpid].connected
+        f"edge switch {view.switches[dpid].name} hangs on no leaf: nothing reaches its hosts from elsewhere"
+        for dpid in sorted(edges)
+        if view.switches[dpid].connected and not uppers.get(dpid)
     )
 
 

@@ -54,6 +54,7 @@ def test_the_needed_files_are_shipped() -> None:
         leaves = sum(switch.role == Role.LEAF for switch in plan.switches)
         sizes[path.stem] = (leaves, len(plan.switches) - leaves, len(plan.links), len(plan.hosts))
     assert sizes == {
+        "dpu-two-leaves": (3, 3, 8, 4),
         "leafspine-1x": (2, 1, 2, 4),
         "leafspine-2x2": (2, 2, 4, 4),
         "leafspine-2x4": (2, 4, 8, 8),

@@ -1,5 +1,6 @@
 """The whole core on three tiers, and with edge switches below leaves, against model switches."""
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -17,21 +18,26 @@ from controller.fabric.model import PortRef, Role
 from controller.fabric.plan import FabricPlan, PlannedHost, PlannedLink, PlannedSwitch
 from controller.fabric.three_tiers import fabric_paths
 from controller.formats.topology_file import load
+from controller.jobs.collective import Algorithm, Collective, Operation
 from controller.simulation.admission import Limits
 from controller.simulation.network import ModelNetwork
 from controller.simulation.walk import Wrong, check_delivery, roce_probes, walk
 
 THREE_TIERS = load(Path(__file__).parents[2] / "topologies" / "threetier-2x2x2.yaml")
 RATE_BPS = 8_000_000
+TO_AND_FROM_EDGE = Collective("job", Operation.ALL_TO_ALL, Algorithm.DIRECT, ("v1", "v2", "v3", "v4", "h31"), 1 << 30)
 
 
-def edge_fabric(leaves_of_edge: tuple[str, ...] = ("leaf1",)) -> FabricPlan:
-    """Two leaves, two spines, a host on each leaf, and an edge switch with a host below some leaves."""
+def edge_fabric(leaves_of_edge: tuple[str, ...] = ("leaf1",), hosts: int = 1) -> FabricPlan:
+    """Three leaves, two spines, a host on each leaf, and an edge switch with hosts below some leaves."""
     of = two_tiers(leaves=3, spines=2, hosts=1)
     edge = PlannedSwitch("dpu1", 0x401, Role.EDGE)
     links = tuple(PlannedLink("dpu1", 1 + i, name, 9, RATE_BPS) for i, name in enumerate(leaves_of_edge))
-    host = PlannedHost("v1", "dpu1", 9, "02:00:00:00:99:01", "10.0.9.1", 8, RATE_BPS)
-    return replace(of, switches=(*of.switches, edge), links=(*of.links, *links), hosts=(*of.hosts, host))
+    below = tuple(
+        PlannedHost(f"v{n}", "dpu1", 8 + n, f"02:00:00:00:99:{n:02x}", f"10.0.9.{n}", 8, RATE_BPS)
+        for n in range(1, hosts + 1)
+    )
+    return replace(of, switches=(*of.switches, edge), links=(*of.links, *links), hosts=(*of.hosts, *below))
 
 
 def faults(network: ModelNetwork) -> list[str]:
@@ -111,9 +117,58 @@ def test_hosts_below_an_edge_switch_are_reached_and_planned_from_their_leaf_on()
     assert faults(network) == []
 
 
-def test_an_edge_switch_with_two_leaves_is_routed_and_never_carries_others() -> None:
-    of = edge_fabric(("leaf1", "leaf2"))
+def test_paths_begin_and_end_at_an_edge_switch_that_has_a_choice_of_leaves() -> None:
+    of = edge_fabric(("leaf1", "leaf2"), hosts=4)
     core, network = started(of)
+    assert isinstance(ask(network, CollectiveAnnounced(1, TO_AND_FROM_EDGE)), Accepted)
+    paths = {unit: path for unit, path in core.state.paths.items() if "10.0.3.1" in unit}
+    assert Counter(path[0] for unit, path in paths.items() if unit[1] == "10.0.3.1") == {
+        PortRef(0x401, 1): 2,
+        PortRef(0x401, 2): 2,
+    }
+    assert Counter(path[-1].dpid for unit, path in paths.items() if unit[0] == "10.0.3.1") == {0x101: 2, 0x102: 2}
+    # Leaf 3 must send to and hear from four hosts over two links each way: nothing can be better.
+    found = core.state.placement.certificate  # type: ignore[union-attr]
+    assert found.proven_optimal
+    assert faults(network) == []
+    assert views.topology(core, network.now_s).alarms == ()
+
+
+def test_a_cut_below_the_leaves_moves_what_crossed_it_alone() -> None:
+    core, network = started(edge_fabric(("leaf1", "leaf2"), hosts=4))
+    ask(network, CollectiveAnnounced(1, TO_AND_FROM_EDGE))
+    before = dict(core.state.paths)
+    network.cut(network.cable("dpu1", "leaf1"))
+    network.run_until_quiet(60)
+    assert faults(network) == []
+    gone, left = {PortRef(0x401, 1), PortRef(0x101, 9)}, {PortRef(0x401, 2), PortRef(0x102, 9)}
+    stayed = {unit for unit, path in before.items() if gone.isdisjoint(path)}
+    assert len(stayed) == 4
+    # With one leaf left there is no choice below it, and paths begin there.
+    assert all(core.state.paths[u] == tuple(hop for hop in before[u] if hop not in left) for u in stayed)
+    assert stayed.isdisjoint(core.state.moves)
+    moved = dict(core.state.moves)
+    network.restore(network.cable("dpu1", "leaf1"))
+    network.run_for(0.5)
+    assert core.state.moves == moved
+    assert {path[0].dpid for unit, path in core.state.paths.items() if unit[1] == "10.0.3.1"} == {0x401}
+    network.run_until_quiet(60)
+    assert faults(network) == []
+
+
+def test_a_leaf_that_does_not_answer_is_gone_round_by_an_edge_switch() -> None:
+    of = edge_fabric(("leaf1", "leaf2"), hosts=4)
+    core, network = started(of)
+    network.freeze("leaf1")
+    network.run_for(10)
+    assert isinstance(ask(network, CollectiveAnnounced(1, TO_AND_FROM_EDGE)), Accepted)
+    assert {hop.dpid for path in core.state.paths.values() for hop in path}.isdisjoint({0x101})
+    assert len(core.state.paths) == 8
+
+
+def test_an_edge_switch_with_two_leaves_never_carries_others() -> None:
+    of = edge_fabric(("leaf1", "leaf2"))
+    _core, network = started(of)
     ask(network, CollectiveAnnounced(1, all_to_all(of)))
     assert faults(network) == []
     # Leaf 1 loses its spines: its way out must not become the edge switch.
@@ -123,7 +178,14 @@ def test_an_edge_switch_with_two_leaves_is_routed_and_never_carries_others() -> 
     between = [("h11", "h31"), ("h31", "h11")]
     assert [v for v in check_delivery(network, between, longest_path=3) if v.wrong is Wrong.LOOPED] == []
     assert check_delivery(network, [("v1", "h31"), ("h31", "v1"), ("h11", "v1")]) == []
-    assert any("edge switch" in alarm for alarm in views.topology(core, network.now_s).alarms)
+    assert half_paths(network) == []
+
+
+def test_an_edge_switch_without_a_leaf_is_named() -> None:
+    core, network = started(edge_fabric())
+    network.cut(network.cable("dpu1", "leaf1"))
+    network.run_until_quiet(60)
+    assert any("edge switch dpu1 hangs on no leaf" in alarm for alarm in views.topology(core, network.now_s).alarms)
 
 
 def test_without_a_plan_an_edge_switch_is_told_from_a_spine() -> None:

@@ -6,9 +6,9 @@ from dataclasses import replace
 from controller.core.machine import Core
 from controller.core.naming import attached_hosts, default_nic, find_ranks, spelled_out
 from controller.core.views.common import UnknownHost
+from controller.fabric.edge_paths import planned_paths
 from controller.fabric.model import Host
 from controller.fabric.paths import link_capacities
-from controller.fabric.three_tiers import fabric_paths
 from controller.jobs.announcement import problems
 from controller.jobs.collective import Collective
 from controller.placement.advice import Advice, Site, advise
@@ -38,7 +38,7 @@ def advise_placement(core: Core, collective: Collective, candidates: Sequence[st
     site = Site(
         leaf_of={label: host.leaf for label, host in hosts.items()},
         host_bps={label: max(host.capacity_bps, 1) for label, host in hosts.items()},
-        paths=fabric_paths(view),
+        paths=planned_paths(view),
         capacity_bps=link_capacities(view),
         server_of={label: host.name for label, host in hosts.items() if host.nic},
     )
