@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from controller.core.commands import Command, ConfigureBfd, ReadPortStatistics, Report, SendPacket, Severity
 from controller.core.events import BfdRead, PortStatisticsRead
+from controller.core.gray_watch import GrayWatch
 from controller.core.settings import CoreSettings
 from controller.core.state import State, SwitchState
 from controller.fabric import beacon
@@ -25,6 +26,9 @@ from controller.health.rates import RateTracker
 
 # Links come up in bursts; placing and compiling once per burst is enough. Losses are acted on at once.
 SETTLE_S, _SETTLE_PER_LINK_S = 0.02, 0.0002
+
+# Neighbours are read in turns (`heartbeats`), so that the times between two readings of one differ.
+_ROUND_SHARE = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,7 @@ class LinkWatch:
         self.links = Links(discovery, settings.damping)
         self.bfd = Bfd(settings.bfd)
         self.links.failed = self.bfd.failed
+        self.gray = GrayWatch(state, plan)
         # Where BFD runs is to be decided anew.
         self._bfd_stirred = False
         self.heartbeats = Heartbeats(self.links, settings.heartbeat_period_s, settings.counters_per_s)
@@ -55,6 +60,7 @@ class LinkWatch:
         self._last_resort: frozenset[Cable] = frozenset()
         self._usable: tuple[Cable, ...] | None = None
         self._rates_due_s: dict[int, float] = {}
+        self._loss_due_s: dict[int, float] = {}
 
     @property
     def usable(self) -> tuple[Cable, ...]:
@@ -68,15 +74,17 @@ class LinkWatch:
         self.discovery.expire(now_s, self.answers)
         changes = self.links.follow(now_s, self.answers)
         told = self._follow_bfd(now_s, changed=bool(changes))
+        verdicts = self.gray.follow(self.links.of, now_s)
+        told += verdicts
         if not changes and self.links.spare == self._spare:
-            return LinkNews(told)
+            return LinkNews(told, due_s=now_s if verdicts else None)
         self._spare = set(self.links.spare)
         before, self._last_resort = self._last_resort, self._needed()
         lost = not before <= self._last_resort | self.links.up or any(c.before is LinkState.UP for c in changes)
-        due_s = None
+        due_s = now_s if verdicts else None
         if lost or before != self._last_resort or any(c.after is LinkState.UP for c in changes):
             self._usable = None
-            due_s = now_s if lost else now_s + SETTLE_S + _SETTLE_PER_LINK_S * len(self.links.up)
+            due_s = now_s if lost or verdicts else now_s + SETTLE_S + _SETTLE_PER_LINK_S * len(self.links.up)
             if self._settings.heartbeat_period_s:
                 self.discovery.pace(2 * len(self.links.up))
         reports = (self._report(change) for change in changes)
@@ -141,12 +149,14 @@ class LinkWatch:
 
     def _beats_and_questions(self, now_s: float) -> list[Command]:
         beats = self.heartbeats.beats(now_s)
-        wanted = {*self.heartbeats.readings(now_s), *self.discovery.questions(now_s, self.answers)}
+        wanted = {*self.heartbeats.readings(now_s, self.answers), *self.discovery.questions(now_s, self.answers)}
         if not beats and not wanted:
             return []
         sessions = {dpid: s.session_id for dpid, s in self._state.switches.items() if s.session_id}
         commands: list[Command] = [
-            SendPacket(dpid, ports, heartbeats.FRAME) for dpid, ports in beats.items() if dpid in sessions
+            SendPacket(dpid, (*ports, *self.gray.probed(dpid)), heartbeats.FRAME)
+            for dpid, ports in beats.items()
+            if dpid in sessions
         ]
         asked = [dpid for dpid in sorted(wanted & sessions.keys()) if self.answers.ask(dpid, now_s)]
         return commands + [ReadPortStatistics(dpid, sessions[dpid]) for dpid in asked]
@@ -157,6 +167,7 @@ class LinkWatch:
             asked_s = self.answers.answered(event.dpid, now_s)
             switch.heard_s = now_s
             if asked_s is not None:
+                self._look_for_loss(switch, event, asked_s, now_s)
                 received = {number: counted.rx_packets for number, counted in event.counters.items()}
                 self.heartbeats.take(event.dpid, received, asked_s, self.answers, now_s)
         # Rates over a shorter time say little.
@@ -164,6 +175,16 @@ class LinkWatch:
             self._rates_due_s[event.dpid] = now_s + 0.9 * self._settings.statistics_period_s
             self.rates.take(event.dpid, event.counters, now_s, self._state.problem.capacity_bps)
 
+    def _look_for_loss(self, switch: SwitchState, event: PortStatisticsRead, asked_s: float, now_s: float) -> None:
+        """Of the rounds alone: between two other readings there need not be a heartbeat."""
+        due_s = self._loss_due_s.get(event.dpid, asked_s)
+        if self._settings.heartbeat_period_s and asked_s >= due_s:
+            self._loss_due_s[event.dpid] = asked_s + _ROUND_SHARE * self.heartbeats.interval_s
+            # Open vSwitch counts as it forwards; elsewhere what is later than a round shows by itself.
+            self.gray.links.late_s[event.dpid] = 0.0 if switch.nicira else self.heartbeats.interval_s
+            self.gray.links.take(event.dpid, event.counters, self.links.up_at(event.dpid), asked_s, now_s)
+
     def next_deadline_s(self) -> float | None:
-        found = (who.next_deadline_s() for who in (self.discovery, self.links, self.heartbeats, self.bfd))
+        watching = (self.discovery, self.links, self.heartbeats, self.bfd)
+        found = (who.next_deadline_s() for who in watching)
         return min((due_s for due_s in found if due_s is not None), default=None)

@@ -6,6 +6,9 @@ at the other ends and dropped there, and the counters of a switch are read in on
 nothing at all since the last reading, although its neighbour has sent a heartbeat meanwhile and is at work, is
 suspicious.
 
+Switches that are neighbours are read one after the other, the one first that was second the last time: so `gray` can
+tell what has been lost between them.
+
 It decides suspicion alone: counters may lag (some switches update them every few seconds), so a suspicion makes a few
 beacons follow one another closely, and only when these do not arrive either is the link lost (`discovery.challenge`).
 A port whose suspicions come to nothing is suspected ever more rarely.
@@ -50,6 +53,13 @@ class Heartbeats:
     # Oldest first; answers may take longer than the next one.
     _beats_s: deque[float] = field(default_factory=lambda: deque(maxlen=_KEPT_BEATS))
     _peace: dict[PortRef, _Peace] = field(default_factory=dict)
+    # Which of two neighbours a switch is, and which kind is read first now.
+    _side: dict[int, bool] = field(default_factory=dict)
+    _first: bool = False
+    # Switches that are read when those of the other side have answered, or at the latest at a time.
+    _second: set[int] = field(default_factory=set)
+    _awaited: set[int] = field(default_factory=set)
+    _second_due_s: float = float("inf")
 
     @property
     def interval_s(self) -> float:
@@ -73,12 +83,46 @@ class Heartbeats:
             ports[end.dpid].append(end.port_no)
         return {dpid: tuple(sorted(numbers)) for dpid, numbers in ports.items()}
 
-    def readings(self, now_s: float) -> list[int]:
+    def readings(self, now_s: float, answers: Answers) -> list[int]:
         """The switches whose counters are to be read now."""
-        if not self.period_s or now_s < self._read_due_s:
+        if not self.period_s:
             return []
-        self._read_due_s = float("inf")
-        return sorted({end.dpid for end in self._ends()})
+        if now_s >= self._read_due_s:
+            self._read_due_s = float("inf")
+            return self._begin_round(now_s, answers)
+        if self._second and (not self._awaited or now_s >= self._second_due_s):
+            second, self._second, self._second_due_s = self._second, set(), float("inf")
+            return sorted(second)
+        return []
+
+    def _begin_round(self, now_s: float, answers: Answers) -> list[int]:
+        self._part_neighbours()
+        dpids = {end.dpid for end in self._ends()}
+        self._first = not self._first
+        first = {dpid for dpid in dpids if self._side[dpid] is self._first}
+        self._second = dpids - first
+        self._awaited = {dpid for dpid in first if answers.since_s(dpid) < float("inf")}
+        self._second_due_s = now_s + self.interval_s / 4 if self._second else float("inf")
+        return sorted(first)
+
+    def _part_neighbours(self) -> None:
+        """Neighbours are on different sides, as in any fabric of tiers; elsewhere as far as that can be."""
+        side = self._side
+        if all(a.dpid in side and side[a.dpid] is not side.get(b.dpid) for a, b in self.links.up):
+            return
+        near: dict[int, set[int]] = defaultdict(set)
+        for a, b in self.links.up:
+            near[a.dpid].add(b.dpid)
+            near[b.dpid].add(a.dpid)
+        side = self._side = {}
+        for start in sorted(near):
+            side.setdefault(start, False)
+            left = [start]
+            while left:
+                dpid = left.pop()
+                new = near[dpid] - side.keys()
+                side |= dict.fromkeys(new, not side[dpid])
+                left += new
 
     def _ends(self) -> list[PortRef]:
         return [end for cable in self.links.up for end in cable]
@@ -86,7 +130,7 @@ class Heartbeats:
     def next_deadline_s(self) -> float | None:
         if not self.period_s or not self.links.up:
             return None
-        return min(self._beat_due_s, self._read_due_s)
+        return min(self._beat_due_s, self._read_due_s, self._second_due_s)
 
     def take(
         self, dpid: int, received: Mapping[int, int | None], asked_s: float, answers: Answers, now_s: float
@@ -94,6 +138,7 @@ class Heartbeats:
         """Packets received by each port of a switch, as it was asked at `asked_s`; suspicions are acted on."""
         if not self.period_s:
             return
+        self._awaited.discard(dpid)
         challenged = 0
         for cable in self.links.up_at(dpid):
             at, sender = cable if cable[0].dpid == dpid else cable[::-1]

@@ -1,7 +1,8 @@
 """Cables: what is plugged into what, and which way it carries.
 
 A cut cable takes the carrier away at both ends, so switches notice. A silent failure keeps the carrier and loses what
-is sent in one direction or both: the kind that only missing beacons show.
+is sent in one direction or both: the kind that only missing beacons show. A lossy cable loses some of it, and only
+counters show that.
 """
 
 from dataclasses import dataclass, field
@@ -14,13 +15,14 @@ End = PortRef | str
 
 @dataclass(slots=True, eq=False)
 class Cable:
-    """`dead_from` holds the ends whose frames get lost silently."""
+    """`dead_from` holds the ends whose frames get lost silently, `lossy_from` what share of an end's frames does."""
 
     a: End
     b: End
     rate_bps: int
     cut: bool = False
     dead_from: set[End] = field(default_factory=set)
+    lossy_from: dict[End, float] = field(default_factory=dict)
 
     def other(self, end: End) -> End:
         return self.b if end == self.a else self.a

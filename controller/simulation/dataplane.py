@@ -76,6 +76,9 @@ class DataPlane:
         if cable is None or not cable.carries(sender) or self._wiring.name_of(sender) in self.off:
             self.losses["sent into a cable that does not carry"] += 1
             return
+        if (share := cable.lossy_from.get(sender)) and self._random.random() < share:
+            self.losses["lost by a lossy cable"] += 1
+            return
         if hops >= HOP_LIMIT:
             self.losses[f"looped for {HOP_LIMIT} hops"] += 1
             return

@@ -34,6 +34,7 @@ from controller.pipeline.packet import Packet
 from controller.pipeline.rules import Modification
 from controller.qos.queues import PortQueues
 from controller.simulation.admission import Limits
+from controller.simulation.background import Background
 from controller.simulation.cables import Cable
 from controller.simulation.dataplane import DataPlane
 from controller.simulation.driver import Core, CoreDriver
@@ -70,6 +71,8 @@ class ModelNetwork(CoreDriver):
         self.sessions: dict[int, Session] = {}
         self.reorders_between_barriers = False
         self.dataplane = DataPlane(self.wiring, self.agenda, self.random, self.timing, self._punt)
+        # Chance of its own, so that what is lost changes nothing about when things happen.
+        self.background = Background(self.wiring, Random(seed))
         self._slowness: dict[int, float] = {}
         self._session_count = 0
         for name in self.wiring.switches:
@@ -166,7 +169,13 @@ class ModelNetwork(CoreDriver):
             old.end_at_core("replaced by a new session")
         self._session_count += 1
         around = Surroundings(
-            self.agenda, self.random, self.timing, self._hear, self.dataplane.carry_out, self._was_modified
+            self.agenda,
+            self.random,
+            self.timing,
+            self._hear,
+            self.dataplane.carry_out,
+            self._was_modified,
+            self._count_traffic,
         )
         session = Session(switch, f"{switch.dpid:x}-{self._session_count}", around)
         session.slowness = self._slowness.get(switch.dpid, 1.0)
@@ -176,6 +185,9 @@ class ModelNetwork(CoreDriver):
 
     def _hear(self, event: Event) -> None:
         self.inject(event)
+
+    def _count_traffic(self) -> None:
+        self.background.count(self.now_s, self.dataplane.off)
 
     def _was_modified(self, switch: ModelSwitch, modification: Modification) -> None:
         for watcher in self.watchers:
@@ -250,7 +262,8 @@ class ModelNetwork(CoreDriver):
         self._check_carrier(cable)
 
     def restore(self, cable: Cable) -> None:
-        """Undoes a cut and silent failures."""
+        """Undoes a cut and silent failures, losses included."""
+        cable.lossy_from.clear()
         cable.cut = False
         cable.dead_from.clear()
         self._check_carrier(cable)
@@ -262,6 +275,12 @@ class ModelNetwork(CoreDriver):
             raise LookupError(f"{sender} is not at the cable {self.wiring.describe((cable.a, cable.b))}")
         cable.dead_from |= set(names.values()) if sender is None else {names[sender]}
         self._last_activity_s = self.now_s
+
+    def make_lossy(self, cable: Cable, share: float, *, sender: str | None = None) -> None:
+        """That share of the frames get lost, with the carrier up: of those that the named end sends, or of all."""
+        for end in (cable.a, cable.b):
+            if sender in (None, self.wiring.name_of(end)):
+                cable.lossy_from[end] = share
 
     def plug(self, a: PortRef, b: PortRef, rate_bps: int) -> Cable:
         """Adds a cable while everything runs; new ports are reported. Raises ValueError when a port is taken."""

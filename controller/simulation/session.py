@@ -43,6 +43,8 @@ class Surroundings:
     to_core: Callable[[Event], None]
     send_packet: Callable[[SendPacket], None]
     modified: Callable[[ModelSwitch, Modification], None]
+    # To be called before counters are read.
+    count_traffic: Callable[[], None]
 
 
 class Session:
@@ -177,6 +179,7 @@ class Session:
 
     def _answer_statistics(self) -> None:
         self.switch.now_s = self._around.agenda.now_s
+        self._around.count_traffic()
         self.report(PortStatisticsRead(self.switch.dpid, self.session_id, self.switch.counters()))
 
     def _work(self) -> None:

@@ -51,6 +51,7 @@ class Wiring:
         self._at[one.b], self._at[other.b] = one, other
         for cable, is_dead in zip((one, other), dead, strict=True):
             cable.dead_from = (cable.dead_from & {cable.a}) | ({cable.b} if is_dead else set())
+            cable.lossy_from = {(end if end == cable.a else cable.b): share for end, share in cable.lossy_from.items()}
 
     def new_port(self, ref: PortRef, rate_bps: int) -> Port:
         """A port that is up, named as Mininet does, with a locally administered MAC."""

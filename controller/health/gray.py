@@ -1,0 +1,232 @@
+"""Which links lose packets although they are up: what one end has sent is compared with what the other has received.
+
+The two ends are never read at the same moment, so their difference says nothing by itself. But a reading that was asked
+for after another one had been answered is later than it. Where a receiver is read before its sender at the beginning
+of a time, and after it at the end, everything that was sent in between has had the time to arrive, and what is missing
+has been lost: at least so much, whatever the delays were. That is the evidence here; it needs no clock, and a slow or
+loaded machine makes it weaker, never wrong. `heartbeats` reads the switches in an order that brings it about.
+
+A verdict needs at least `LEAST_SENT` packets, a share of `LEAST_SHARE` lost, and some lost in each third of the time: a
+single burst may be a buffer. So a link of which less than 17 packets a second are sent in its minute is not judged;
+BFD alone is more than that. What a sender says it has dropped itself counts as never sent. Counters that are unknown,
+start again, or stand still while heartbeats pass say nothing: many switches update them every few seconds. Those that
+may be late by less than that are believed so far as a loss is larger than what they could owe.
+
+What it means to be gray for paths is decided by the core; here, only when a link is, and when it is no longer.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Protocol
+
+from controller.fabric.discovery import Cable
+from controller.fabric.model import PortRef
+
+LEAST_SENT, LEAST_SHARE, LEAST_LOST = 1000, 0.001, 10
+_THIRDS = 3
+_SPACING_S = 0.9
+# Times over which is judged, in marks of about a second. A short time shows heavy loss early, a long one light loss.
+_SPANS = (3, 6, 12, 24, 48)
+_CLEAN_SPANS = (1, 6, 30)
+# Clean for so long, a gray link may carry traffic again; twice as long each time that it turns out gray anew.
+_HOLD_S, _LONGEST_HOLD_S = 60.0, 3600.0
+
+
+class Counters(Protocol):
+    """What is read of a port's statistics; None: the switch does not know."""
+
+    @property
+    def rx_packets(self) -> int | None: ...
+
+    @property
+    def tx_packets(self) -> int | None: ...
+
+    @property
+    def tx_dropped(self) -> int | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """At least `lost` of `sent` packets have not arrived; `seconds` is about how long that took."""
+
+    sender: PortRef
+    receiver: PortRef
+    lost: int
+    sent: int
+    seconds: float
+
+    @property
+    def share(self) -> float:
+        return self.lost / self.sent
+
+
+@dataclass(slots=True)
+class Gray:
+    """A gray link. `clean_since_s`: when something was last known to be lost."""
+
+    evidence: Evidence
+    since_s: float
+    clean_since_s: float
+    hold_s: float
+
+    @property
+    def released_at_s(self) -> float:
+        """When it may carry traffic again if nothing more is lost."""
+        return self.clean_since_s + self.hold_s
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    asked_s: float
+    answered_s: float
+    received: int
+    sent: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """(sent, received) so far: as read of the receiver first, and of the sender first."""
+
+    at_s: float
+    receiver_first: tuple[int, int]
+    sender_first: tuple[int, int]
+
+
+@dataclass(slots=True)
+class _Direction:
+    """One direction of a cable."""
+
+    marks: deque[_Mark] = field(default_factory=lambda: deque(maxlen=max(*_SPANS, *_CLEAN_SPANS) + 1))
+    receiver_first: tuple[int, int] | None = None
+
+    def lost(self, begin: int, end: int) -> tuple[int, int]:
+        """(lost at least, sent) between two marks."""
+        (sent_0, received_0), (sent_1, received_1) = self.marks[begin].receiver_first, self.marks[end].sender_first
+        return (sent_1 - sent_0) - (received_1 - received_0), sent_1 - sent_0
+
+    def verdict(self, sender: PortRef, receiver: PortRef, late_s: float) -> Evidence | None:
+        """`late_s`: so much the counters of both ends together may be late."""
+        last = len(self.marks) - 1
+        for span in (span for span in _SPANS if span <= last):
+            lost, sent = self.lost(last - span, last)
+            seconds = self.marks[last].at_s - self.marks[last - span].at_s
+            lost -= ceil(sent * late_s / seconds)
+            if sent < LEAST_SENT or lost < max(LEAST_LOST, LEAST_SHARE * sent):
+                continue
+            third = span // _THIRDS
+            begins = range(last - span, last, third)
+            if all(self.lost(begin, begin + third)[0] > 0 for begin in begins):
+                return Evidence(sender, receiver, lost, sent, seconds)
+        return None
+
+    def is_clean(self) -> bool:
+        """Nothing is known to have been lost, as of the latest mark."""
+        last = len(self.marks) - 1
+        return all(self.lost(last - span, last)[0] <= 0 for span in _CLEAN_SPANS if span <= last)
+
+
+@dataclass(slots=True)
+class GrayLinks:
+    """Mutable; owned by the core. All times are the core's seconds."""
+
+    gray: dict[Cable, Gray] = field(default_factory=dict)
+    # How late the counters of a switch may be; none unless it is here.
+    late_s: dict[int, float] = field(default_factory=dict)
+    _readings: dict[PortRef, _Reading] = field(default_factory=dict)
+    # By (sender, receiver).
+    _directions: dict[tuple[PortRef, PortRef], _Direction] = field(default_factory=dict)
+    # How long a link was held when it was last gray, and until when that counts.
+    _past: dict[Cable, tuple[float, float]] = field(default_factory=dict)
+
+    def take(
+        self, dpid: int, counters: Mapping[int, Counters], cables: Iterable[Cable], asked_s: float, now_s: float
+    ) -> list[Cable]:
+        """A switch's counters, asked for at `asked_s`, and the cables that are up there. Those that turn out gray.
+
+        Readings must be farther apart than heartbeats: what stands still between two of them is not believed.
+        """
+        found = []
+        for cable in cables:
+            here, far = cable if cable[0].dpid == dpid else cable[::-1]
+            reading = _reading(counters.get(here.port_no), asked_s, now_s)
+            before = self._readings.pop(here, None)
+            if reading is not None:
+                self._readings[here] = reading
+            self._drop_broken(here, far, before, reading)
+            other = self._readings.get(far)
+            if before is None or reading is None or other is None or not _just_after(other, reading, before):
+                continue
+            self._direction(here, far).receiver_first = (reading.sent, other.received)
+            if self._mark(far, here, (other.sent, reading.received), now_s) and self._judge(cable, far, here, now_s):
+                found.append(cable)
+        return found
+
+    def _direction(self, sender: PortRef, receiver: PortRef) -> _Direction:
+        return self._directions.setdefault((sender, receiver), _Direction())
+
+    def _drop_broken(self, here: PortRef, far: PortRef, before: _Reading | None, reading: _Reading | None) -> None:
+        """Where a counter does not go on as it should, what was gathered says nothing any more."""
+        if before is None or reading is None or reading.received <= before.received:
+            self._directions.pop((far, here), None)
+        if before is None or reading is None or reading.sent <= before.sent:
+            self._directions.pop((here, far), None)
+
+    def _mark(self, sender: PortRef, receiver: PortRef, sender_first: tuple[int, int], now_s: float) -> bool:
+        """Whether there is a new mark."""
+        direction = self._direction(sender, receiver)
+        if direction.receiver_first is None or (direction.marks and now_s < direction.marks[-1].at_s + _SPACING_S):
+            return False
+        direction.marks.append(_Mark(now_s, direction.receiver_first, sender_first))
+        return True
+
+    def _judge(self, cable: Cable, sender: PortRef, receiver: PortRef, now_s: float) -> bool:
+        """Whether the link has become gray."""
+        direction, known = self._directions[sender, receiver], self.gray.get(cable)
+        if known is not None:
+            if not direction.is_clean():
+                known.clean_since_s = now_s
+            return False
+        late_s = sum(self.late_s.get(end.dpid, 0.0) for end in cable)
+        evidence = direction.verdict(sender, receiver, late_s)
+        if evidence is None:
+            return False
+        held_s, counts_until_s = self._past.get(cable, (0.0, now_s))
+        hold_s = min(_LONGEST_HOLD_S, 2 * held_s) if now_s < counts_until_s else _HOLD_S
+        self.gray[cable] = Gray(evidence, now_s, now_s, hold_s)
+        return True
+
+    def release(self, now_s: float) -> list[Cable]:
+        """Those that have been clean for long enough: they are not gray any more. Only readings bring that about."""
+        clean = [cable for cable, gray in self.gray.items() if now_s >= gray.released_at_s and self._is_known(cable)]
+        for cable in clean:
+            gray = self.gray.pop(cable)
+            self._past[cable] = (gray.hold_s, now_s + 4 * gray.hold_s)
+        return clean
+
+    def _is_known(self, cable: Cable) -> bool:
+        """Enough was sent in both directions, of late, to be sure."""
+        least = max(_CLEAN_SPANS)
+        found = [self._directions.get(way) for way in (cable, cable[::-1])]
+        return all(
+            way is not None and len(way.marks) > least and way.lost(len(way.marks) - 1 - least, -1)[1] >= LEAST_SENT
+            for way in found
+        )
+
+    def forget(self, cable: Cable) -> None:
+        """The cable is there no more."""
+        self.gray.pop(cable, None)
+        for way in (cable, cable[::-1]):
+            self._directions.pop(way, None)
+
+
+def _just_after(other: _Reading, reading: _Reading, before: _Reading) -> bool:
+    """Asked for after the other one had been answered, in the same round: what passed in between weakens evidence."""
+    return 0.0 <= reading.asked_s - other.answered_s <= (reading.asked_s - before.asked_s) / 2
+
+
+def _reading(counters: Counters | None, asked_s: float, now_s: float) -> _Reading | None:
+    if counters is None or counters.rx_packets is None or counters.tx_packets is None:
+        return None
+    return _Reading(asked_s, now_s, counters.rx_packets, counters.tx_packets - (counters.tx_dropped or 0))
