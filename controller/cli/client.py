@@ -13,7 +13,7 @@ from controller.cli.errors import CommandError, ExitCode
 
 if TYPE_CHECKING:
     import grpc
-    from heddle.v1 import advice_pb2, collective_pb2, fabric_pb2
+    from heddle.v1 import advice_pb2, collective_pb2, events_pb2, fabric_pb2, maintenance_pb2
 
 DEFAULT_ADDRESS = "127.0.0.1:50051"
 # A handshake takes milliseconds in a data centre; nobody should wait longer to learn of a wrong address.
@@ -35,9 +35,17 @@ class Controller:
     """The calls the command line makes. Every method raises CommandError when the controller refuses or fails."""
 
     def __init__(self, channel: "grpc.Channel", address: str) -> None:
-        from heddle.v1 import advice_pb2_grpc, collective_pb2_grpc, fabric_pb2_grpc
+        from heddle.v1 import (
+            advice_pb2_grpc,
+            collective_pb2_grpc,
+            events_pb2_grpc,
+            fabric_pb2_grpc,
+            maintenance_pb2_grpc,
+        )
 
         self._advice = advice_pb2_grpc.AdviceServiceStub(channel)
+        self._events = events_pb2_grpc.EventServiceStub(channel)
+        self._maintenance = maintenance_pb2_grpc.MaintenanceServiceStub(channel)
         self._collectives = collective_pb2_grpc.CollectiveServiceStub(channel)
         self._fabric = fabric_pb2_grpc.FabricServiceStub(channel)
         self._address = address
@@ -113,6 +121,34 @@ class Controller:
         request = advice_pb2.AdvisePlacementRequest(collective=collective, candidate_hosts=candidates)
         answer: advice_pb2.AdvisePlacementResponse = self._call(self._advice.AdvisePlacement, request)
         return answer
+
+    def drain(self, request: "maintenance_pb2.DrainRequest") -> "maintenance_pb2.DrainResponse":
+        answer: maintenance_pb2.DrainResponse = self._call(self._maintenance.Drain, request)
+        return answer
+
+    def undrain(self, target: "maintenance_pb2.DrainTarget") -> "maintenance_pb2.UndrainResponse":
+        from heddle.v1 import maintenance_pb2
+
+        request = maintenance_pb2.UndrainRequest(target=target)
+        answer: maintenance_pb2.UndrainResponse = self._call(self._maintenance.Undrain, request)
+        return answer
+
+    def drains(self) -> "maintenance_pb2.ListDrainsResponse":
+        from heddle.v1 import maintenance_pb2
+
+        request = maintenance_pb2.ListDrainsRequest()
+        answer: maintenance_pb2.ListDrainsResponse = self._call(self._maintenance.ListDrains, request)
+        return answer
+
+    def events(self, request: "events_pb2.WatchEventsRequest") -> "Iterator[events_pb2.WatchEventsResponse]":
+        """Without `follow` it ends; with it, it goes on until the controller does."""
+        import grpc
+
+        patience_s = None if request.follow else CALL_TIMEOUT_S
+        try:
+            yield from self._events.WatchEvents(request, timeout=patience_s)
+        except grpc.RpcError as error:
+            raise _refusal(error, self._address) from error
 
     def _call(self, method: Callable[..., Any], request: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:
         import grpc

@@ -16,7 +16,9 @@ from controller.cli.advise import advise
 from controller.cli.announce import announce
 from controller.cli.cabling import cabling
 from controller.cli.diff import diff
+from controller.cli.drain import drain_app, undrain_app
 from controller.cli.errors import CommandError, ExitCode, bad_input
+from controller.cli.events import events
 from controller.cli.explain import explain_app
 from controller.cli.export import export_command
 from controller.cli.fuzz import fuzz
@@ -51,6 +53,9 @@ app.command(rich_help_panel=FABRIC)(topology)
 app.command(rich_help_panel=FABRIC)(cabling)
 app.command("export", rich_help_panel=FABRIC)(export_command)
 app.command(rich_help_panel=FABRIC)(diff)
+app.add_typer(drain_app, name="drain", rich_help_panel=FABRIC)
+app.add_typer(undrain_app, name="undrain", rich_help_panel=FABRIC)
+app.command(rich_help_panel=FABRIC)(events)
 app.command(rich_help_panel=FABRIC)(version)
 app.command(rich_help_panel=JOBS)(advise)
 app.command(rich_help_panel=JOBS)(announce)

@@ -141,7 +141,8 @@ class History:
         self._open = None
         changes = self._state.changes_sent - found.changes_before
         moved = _moved(found.paths_before, self._state.paths)
-        if not found.causes and not moved and not changes:
+        if not found.causes and not moved:
+            # A host that was heard, or tables that were put right: no news of plan or fabric.
             return
         since_s = found.since_s if found.causes else found.planned_at_s
         placed = self._state.placement

@@ -35,6 +35,7 @@ from controller.core.events import (
     UndrainWanted,
 )
 from controller.core.learning import Learning
+from controller.core.history import Entry
 from controller.core.link_watch import SETTLE_S, LinkWatch
 from controller.core.memory import Memory
 from controller.core.packets import PacketHandler
@@ -106,6 +107,20 @@ class Core:
     @property
     def revision(self) -> int:
         return self.state.revision
+
+    @property
+    def last_event(self) -> int:
+        """The number of the latest entry of the history."""
+        return self.chronicle.history.last
+
+    def events_after(self, number: int) -> tuple[list[Entry], int]:
+        """The later entries of the history that are left, oldest first, and how many are not."""
+        return self.chronicle.history.after(number)
+
+    @property
+    def base(self) -> Mapping[int, SwitchTables]:
+        """What the switches should hold beside steering."""
+        return self._base
 
     def handle(self, event: Event, now_s: float) -> list[Command]:
         if self._wanted_s is not None and now_s > self._wanted_s:

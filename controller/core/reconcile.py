@@ -65,9 +65,9 @@ class Reconciler:
     # What the latest look since the last change of mind found to be next; None: nothing.
     _stage: Stage | None = None
     _outstanding: dict[int, Outstanding] = field(default_factory=dict)
-    # Switches that keep routes for those that may still send over avoided links, and who that was at the last look.
+    # Who may still send over avoided links, as of the last look; and the switches that keep routes for them.
+    kept_for: frozenset[int] = frozenset()
     _keeping: set[int] = field(default_factory=set)
-    _kept_for: frozenset[int] = frozenset()
     # The leaves' ports to spines, in the view they were taken from.
     _uplinks: tuple[FabricView, Mapping[int, frozenset[int]]] = (FabricView(), MappingProxyType({}))
 
@@ -173,7 +173,7 @@ class Reconciler:
             return {Stage.PREPARE: first}
         if held:
             return guard_only(found)
-        return self._kept_routes(dpid, found) if self._kept_for else found
+        return self._kept_routes(dpid, found) if self.kept_for else found
 
     def _look_for_unready(self) -> None:
         """Who cannot be told to keep off avoided links, and may still send over them."""
@@ -182,8 +182,8 @@ class Reconciler:
         unready = frozenset(
             dpid for dpid in joined if dpid in self.state.switches and not self.state.switches[dpid].ready
         )
-        if unready != self._kept_for:
-            self._kept_for = unready
+        if unready != self.kept_for:
+            self.kept_for = unready
             for dpid in self._keeping & self.state.switches.keys():
                 self.state.switches[dpid].unsettled = True
             self._keeping.clear()

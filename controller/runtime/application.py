@@ -14,6 +14,7 @@ from controller.core import commands, views
 from controller.core.events import Event, Restored, SwitchDisconnected
 from controller.core.machine import Core
 from controller.core.settings import CoreSettings
+from controller.core.views import drains as drain_views
 from controller.core.views.advice import advise_placement
 from controller.fabric.plan import FabricPlan
 from controller.pipeline.foreign import ForeignPolicy
@@ -21,6 +22,8 @@ from controller.qos.classes import QosSettings
 from controller.runtime.addresses import Address, TcpAddress, UnixAddress, UnixSocketClaim, port_taken
 from controller.runtime.engine import CoreMachine, Engine, Performer
 from controller.runtime.grpc_advice import AdviceService
+from controller.runtime.grpc_events import EventService
+from controller.runtime.grpc_maintenance import MaintenanceService
 from controller.runtime.grpc_server import Northbound
 from controller.runtime.grpc_services import CollectiveService, FabricService, Views
 from controller.runtime.ovsdb import QueueConfigurator
@@ -35,6 +38,7 @@ from controller.runtime.store import NoStore, Store
 from controller.runtime.stores import open_store
 
 _BEACON_KEY_BYTES = 32
+_RUN_ID_BYTES = 8
 # A link that has gone silent is so noticed within three quarters of a second.
 _HEARTBEAT_PERIOD_S = 0.25
 
@@ -59,12 +63,20 @@ class Application:
     def __init__(self, settings: Settings, core: CoreMachine, core_views: Views = views) -> None:
         self.settings = settings
         self.revisions = Revisions(lambda: core.revision)
-        self.engine = Engine(core, self.revisions.changed)
+        self.news = Revisions(lambda: core.last_event)
+        self.engine = Engine(core, self.revisions.changed, self.news.changed)
         self.requests = Requests(self.engine.submit)
         self.reports = Reports(self.engine.now_s)
         collectives = CollectiveService(self.engine, core_views, self.requests, self.revisions)
         fabric = FabricService(self.engine, core_views, self.requests)
-        self.northbound = Northbound(settings.grpc, collectives, fabric, AdviceService(self.engine, advise_placement))
+        self.northbound = Northbound(
+            settings.grpc,
+            collectives,
+            fabric,
+            AdviceService(self.engine, advise_placement),
+            MaintenanceService(self.engine, drain_views, self.requests),
+            EventService(self.engine, self.news, secrets.token_hex(_RUN_ID_BYTES)),
+        )
         self.southbound = Southbound(
             f"{socket.gethostname()}/{os.getpid()}", self._submit, self.reports, self.northbound.agents_linked
         )
@@ -121,6 +133,7 @@ class Application:
         self.engine.stop()
         self.requests.refuse_all()
         self.revisions.stop()
+        self.news.stop()
         await self.northbound.stop()
         await self.southbound.stop()
         await self.queues.stop()

@@ -19,6 +19,7 @@ import structlog
 
 from controller.core.commands import Command
 from controller.core.events import Event, Tick
+from controller.core.history import Entry
 
 # A core that names a deadline in the past would otherwise spin the loop.
 _SHORTEST_TIMER_S = 0.001
@@ -30,6 +31,11 @@ class CoreMachine(Protocol):
 
     @property
     def revision(self) -> int: ...
+
+    @property
+    def last_event(self) -> int: ...
+
+    def events_after(self, number: int) -> tuple[list[Entry], int]: ...
 
     def handle(self, event: Event, now_s: float) -> list[Command]: ...
 
@@ -50,14 +56,18 @@ class EngineFailed(EngineStopped):
 class Engine:
     """Feeds `core`. Performers carry out commands by type and may return events that follow from doing so at once.
 
-    `performers` must cover every type of command. `on_revision` is called after the revision has grown.
+    `performers` must cover every type of command. `on_revision` is called after the revision has grown, `on_event`
+    after the core has written down that something happened.
     """
 
-    def __init__(self, core: CoreMachine, on_revision: Callable[[], None]) -> None:
+    def __init__(
+        self, core: CoreMachine, on_revision: Callable[[], None], on_event: Callable[[], None] = lambda: None
+    ) -> None:
         self.core = core
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._loop = asyncio.get_running_loop()
         self._on_revision = on_revision
+        self._on_event = on_event
         self._performers: Mapping[type[Any], Performer] = {}
         self._waiting: deque[Event] = deque()
         self._draining = False
@@ -93,7 +103,7 @@ class Engine:
             self._timer.cancel()
 
     def _drain(self) -> None:
-        revision = self.core.revision
+        revision, last_event = self.core.revision, self.core.last_event
         self._draining = True
         try:
             while self._waiting and self._running:
@@ -105,6 +115,8 @@ class Engine:
         self._set_timer()
         if self.core.revision != revision:
             self._on_revision()
+        if self.core.last_event != last_event:
+            self._on_event()
 
     def _handle(self, event: Event) -> None:
         command: Command | None = None

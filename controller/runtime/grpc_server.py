@@ -6,7 +6,18 @@ from collections.abc import Callable
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
-from heddle.v1 import advice_pb2, advice_pb2_grpc, collective_pb2, collective_pb2_grpc, fabric_pb2, fabric_pb2_grpc
+from heddle.v1 import (
+    advice_pb2,
+    advice_pb2_grpc,
+    collective_pb2,
+    collective_pb2_grpc,
+    events_pb2,
+    events_pb2_grpc,
+    fabric_pb2,
+    fabric_pb2_grpc,
+    maintenance_pb2,
+    maintenance_pb2_grpc,
+)
 
 from controller.runtime.addresses import (
     Address,
@@ -18,12 +29,17 @@ from controller.runtime.addresses import (
     private_sockets,
 )
 from controller.runtime.grpc_advice import AdviceService
+from controller.runtime.grpc_events import EventService
+from controller.runtime.grpc_maintenance import MaintenanceService
 from controller.runtime.grpc_services import CollectiveService, FabricService
 
 VARIABLE = "HEDDLE_GRPC"
 COLLECTIVE_SERVICE = collective_pb2.DESCRIPTOR.services_by_name["CollectiveService"].full_name
 ADVICE_SERVICE = advice_pb2.DESCRIPTOR.services_by_name["AdviceService"].full_name
+EVENT_SERVICE = events_pb2.DESCRIPTOR.services_by_name["EventService"].full_name
+MAINTENANCE_SERVICE = maintenance_pb2.DESCRIPTOR.services_by_name["MaintenanceService"].full_name
 FABRIC_SERVICE = fabric_pb2.DESCRIPTOR.services_by_name["FabricService"].full_name
+_SERVICES = (ADVICE_SERVICE, COLLECTIVE_SERVICE, EVENT_SERVICE, FABRIC_SERVICE, MAINTENANCE_SERVICE)
 _MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 # Callers get this long to read answers that are on their way; long polls are let go before.
 _STOP_GRACE_S = 1.0
@@ -47,7 +63,13 @@ class Northbound:
     """`bound` is where it listens once started, as clients write it."""
 
     def __init__(
-        self, address: Address, collectives: CollectiveService, fabric: FabricService, advice: AdviceService
+        self,
+        address: Address,
+        collectives: CollectiveService,
+        fabric: FabricService,
+        advice: AdviceService,
+        maintenance: MaintenanceService,
+        events: EventService,
     ) -> None:
         self.bound = ""
         self._address = address
@@ -58,9 +80,10 @@ class Northbound:
         collective_pb2_grpc.add_CollectiveServiceServicer_to_server(collectives, self._server)
         fabric_pb2_grpc.add_FabricServiceServicer_to_server(fabric, self._server)
         advice_pb2_grpc.add_AdviceServiceServicer_to_server(advice, self._server)
+        maintenance_pb2_grpc.add_MaintenanceServiceServicer_to_server(maintenance, self._server)
+        events_pb2_grpc.add_EventServiceServicer_to_server(events, self._server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        names = (ADVICE_SERVICE, COLLECTIVE_SERVICE, FABRIC_SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(names, self._server)
+        reflection.enable_server_reflection((*_SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
 
     async def start(self) -> None:
         """Raises AddressTaken."""
@@ -86,7 +109,7 @@ class Northbound:
 
     async def _set_serving(self, serving: bool) -> None:
         status = health_pb2.HealthCheckResponse
-        for name in (ADVICE_SERVICE, FABRIC_SERVICE, COLLECTIVE_SERVICE):
+        for name in _SERVICES:
             await self._health.set(name, status.SERVING if serving else status.NOT_SERVING)
 
     def _bind_tcp(self, address: TcpAddress) -> str:

@@ -125,7 +125,7 @@ class CollectiveService(collective_pb2_grpc.CollectiveServiceServicer):  # type:
         collective = read_collective(request.collective)
         if isinstance(collective, list):
             raise RequestRefused(_INVALID, collective)
-        answer = _accepted(await self._requests.ask(lambda request_id: CollectiveAnnounced(request_id, collective)))
+        answer = accepted(await self._requests.ask(lambda request_id: CollectiveAnnounced(request_id, collective)))
         (plan,) = self._plans.read(answer.job_id)
         return pb.AnnounceCollectiveResponse(plan=await plan_message(plan), rules_changed=answer.rules_changed)
 
@@ -133,7 +133,7 @@ class CollectiveService(collective_pb2_grpc.CollectiveServiceServicer):  # type:
     async def WithdrawCollective(self, request: pb.WithdrawCollectiveRequest) -> pb.WithdrawCollectiveResponse:
         if not request.job_id:
             raise RequestRefused(_INVALID, ["job_id: is not given"])
-        answer = _accepted(await self._requests.ask(lambda request_id: CollectiveWithdrawn(request_id, request.job_id)))
+        answer = accepted(await self._requests.ask(lambda request_id: CollectiveWithdrawn(request_id, request.job_id)))
         return pb.WithdrawCollectiveResponse(rules_changed=answer.rules_changed)
 
     @answers_errors
@@ -213,11 +213,12 @@ class FabricService(fabric_pb2_grpc.FabricServiceServicer):  # type: ignore[misc
         return explanation
 
 
-def _accepted(answer: Answer) -> Accepted:
+def accepted(answer: Answer) -> Accepted:
+    """The core's yes. Raises RequestRefused for its no."""
     if isinstance(answer, Refused):
         raise RequestRefused(status_code(answer.failure), answer.problems)
     if not isinstance(answer, Accepted):
-        raise TypeError(f"the core answered a request of a job with {type(answer).__name__}")
+        raise TypeError(f"the core answered a request with {type(answer).__name__}")
     return answer
 
 

@@ -8,10 +8,17 @@ import asyncio
 from collections.abc import Callable, Iterable
 
 from controller.core.commands import Accepted, Compared, Failure, Refused
-from controller.core.events import CollectiveAnnounced, CollectiveWithdrawn, ComparisonWanted, Event
+from controller.core.events import (
+    CollectiveAnnounced,
+    CollectiveWithdrawn,
+    ComparisonWanted,
+    DrainWanted,
+    Event,
+    UndrainWanted,
+)
 from controller.runtime.engine import EngineFailed, EngineStopped
 
-Request = CollectiveAnnounced | CollectiveWithdrawn | ComparisonWanted
+Request = CollectiveAnnounced | CollectiveWithdrawn | ComparisonWanted | DrainWanted | UndrainWanted
 Answer = Accepted | Refused | Compared
 
 STOPPING = "the controller is stopping: ask again when it is back"

@@ -12,6 +12,7 @@ from heddle.southbound.v1 import link_pb2 as pb
 
 from controller.core.commands import Accepted, Command
 from controller.core.events import CollectiveAnnounced, CollectiveWithdrawn, Event, Tick
+from controller.core.history import Entry
 from controller.core.views import (
     DiffView,
     EndpointView,
@@ -45,11 +46,16 @@ class FakeCore:
     """Answers what `replies` says for an event's type; accepts requests otherwise. Remembers every event."""
 
     revision: int = 1
+    entries: list[Entry] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     times_s: list[float] = field(default_factory=list)
     replies: dict[type, Callable[[Any], list[Command]]] = field(default_factory=dict)
     deadline_s: float | None = None
     jobs: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def last_event(self) -> int:
+        return self.entries[-1].number if self.entries else 0
 
     def handle(self, event: Event, now_s: float) -> list[Command]:
         self.events.append(event)
@@ -70,6 +76,9 @@ class FakeCore:
 
     def next_deadline_s(self) -> float | None:
         return self.deadline_s
+
+    def events_after(self, number: int) -> tuple[list[Entry], int]:
+        return [entry for entry in self.entries if entry.number > number], 0
 
     def of(self, kind: type) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]

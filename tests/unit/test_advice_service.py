@@ -1,16 +1,14 @@
 """AdvisePlacement from a real core over real gRPC, asked by a stub and by `heddle advise`."""
 
-import asyncio
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from types import SimpleNamespace
 
 import grpc
 import pytest
 from heddle.v1 import advice_pb2 as pb
 from heddle.v1 import advice_pb2_grpc, collective_pb2
+from served import served
 from test_core import settled
 
 from controller.cli.main import invoke
@@ -22,33 +20,15 @@ from tests.unit.fabrics import plan
 RANKS = ("h11", "h21", "h12", "h22")
 
 
-@contextmanager
-def served() -> Iterator[str]:
+def advising() -> AbstractContextManager[str]:
     """The address at which a core of two leaves with two hosts each gives advice."""
     core, _ = settled(plan())
-    started: dict[str, object] = {}
-    ready = threading.Event()
 
-    async def serve() -> None:
-        server = grpc.aio.server()
+    def add(server: grpc.aio.Server) -> None:
         service = AdviceService(SimpleNamespace(core=core), advise_placement)  # type: ignore[arg-type]
         advice_pb2_grpc.add_AdviceServiceServicer_to_server(service, server)
-        started["port"] = server.add_insecure_port("127.0.0.1:0")
-        started["loop"], stop = asyncio.get_running_loop(), asyncio.Event()
-        started["stop"] = stop
-        await server.start()
-        ready.set()
-        await stop.wait()
-        await server.stop(None)
 
-    thread = threading.Thread(target=asyncio.run, args=(serve(),))
-    thread.start()
-    assert ready.wait(60)
-    try:
-        yield f"127.0.0.1:{started['port']}"
-    finally:
-        started["loop"].call_soon_threadsafe(started["stop"].set)  # type: ignore[attr-defined]
-        thread.join()
+    return served(add)
 
 
 def question(ranks: tuple[str, ...] = RANKS, candidates: tuple[str, ...] = ()) -> pb.AdvisePlacementRequest:
@@ -59,7 +39,7 @@ def question(ranks: tuple[str, ...] = RANKS, candidates: tuple[str, ...] = ()) -
 
 
 def test_neighbours_are_put_on_one_leaf() -> None:
-    with served() as address, grpc.insecure_channel(address) as channel:
+    with advising() as address, grpc.insecure_channel(address) as channel:
         answer = advice_pb2_grpc.AdviceServiceStub(channel).AdvisePlacement(question(("10.0.1.1", *RANKS[1:])))
     assert [host[1] for host in answer.ranks] in ([*"1122"], [*"2211"])
     assert (answer.given.crossing_flows, answer.advised.crossing_flows) == (4, 2)
@@ -84,7 +64,7 @@ def test_neighbours_are_put_on_one_leaf() -> None:
     ],
 )
 def test_what_is_wrong_is_named(asked: pb.AdvisePlacementRequest, code: str, sentence: str) -> None:
-    with served() as address, grpc.insecure_channel(address) as channel, pytest.raises(grpc.RpcError) as caught:
+    with advising() as address, grpc.insecure_channel(address) as channel, pytest.raises(grpc.RpcError) as caught:
         advice_pb2_grpc.AdviceServiceStub(channel).AdvisePlacement(asked)
     assert caught.value.code().name == code
     assert sentence in caught.value.details()
@@ -102,7 +82,7 @@ ASKED = ["advise", "--op", "all-reduce", "--bytes", "1MiB", "--ranks", ",".join(
 
 
 def test_the_command_prints_a_table_and_what_to_announce(capsys: pytest.CaptureFixture[str]) -> None:
-    with served() as address:
+    with advising() as address:
         assert invoke([*ASKED, "--controller", address]) == 0
     out = capsys.readouterr().out
     assert "flows over spines" in out
@@ -111,7 +91,7 @@ def test_the_command_prints_a_table_and_what_to_announce(capsys: pytest.CaptureF
 
 
 def test_the_command_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
-    with served() as address:
+    with advising() as address:
         assert invoke([*ASKED, "--candidates", "h11,h12,h21,h22", "--json", "--controller", address]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["advised"]["crossing_flows"] == 2
