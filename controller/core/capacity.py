@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from controller.core.events import SwitchConnected
 from controller.core.planning import silent_switches
 from controller.core.state import State
+from controller.pipeline.detour import has_detours, is_detour_rule
 from controller.pipeline.diff import ActualTables, is_steering
 from controller.pipeline.groups import is_select
 from controller.pipeline.refusals import NoRoom
@@ -31,16 +32,28 @@ def start_session(state: State, event: SwitchConnected) -> None:
 
 
 def foresee(state: State, base: Mapping[int, SwitchTables]) -> bool:
-    """Whether some switch says that it cannot hold a route for each host, which was not known yet; from now on it gets
-    prefixes."""
+    """Whether some switch says that it cannot hold everything, which was not known yet; from now on it gets less: no
+    detours where they would crowd plans out, and prefixes where it cannot hold a route for each host."""
     found = False
     for dpid, room in state.rooms.items():
-        most = room.reported.get(ROUTE.table_id)
-        if most is None or room.prefixes or dpid not in base:
+        if dpid not in base:
             continue
-        room.prefixes = sum(rule.table_id == ROUTE.table_id for rule in base[dpid].rules) > most
-        found = found or room.prefixes
+        if not room.without_detours and has_detours(base[dpid]) and _is_crowded(room, base[dpid]):
+            room.without_detours = found = True
+        most = room.reported.get(ROUTE.table_id)
+        if most is not None and not room.prefixes:
+            needed = sum(r.table_id == ROUTE.table_id and not is_detour_rule(r) for r in base[dpid].rules)
+            room.prefixes = needed > most
+            found = found or room.prefixes
     return found
+
+
+def _is_crowded(room: Room, base: SwitchTables) -> bool:
+    """Whether what every switch holds, detours included, leaves less for plans than it takes itself."""
+    held = Counter(rule.table_id for rule in base.rules)
+    of_rules = [2 * held[table_id] > most for table_id, most in room.reported.items()]
+    groups = room.reported_groups
+    return any(of_rules) or (groups is not None and 2 * len(base.groups) > groups)
 
 
 def learn(state: State, refused: Sequence[NoRoom], now_s: float) -> None:
@@ -55,6 +68,10 @@ def learn(state: State, refused: Sequence[NoRoom], now_s: float) -> None:
             continue
         room = state.rooms.setdefault(dpid, Room())
         changes = [refusal.modification for refusal in refusals]
+        if not room.without_detours and has_detours(state.desired.get(dpid, SwitchTables())):
+            # They are the first to go, and nothing else is learnt until it is seen whether that is enough.
+            room.without_detours = True
+            continue
         _learn_groups(room, [m.group for m in changes if not isinstance(m, AddRule)], actual)
         _learn_rules(room, [m.rule for m in changes if isinstance(m, AddRule)], actual)
         room.backoff_s = min(LONGEST_RETRY_S, max(FIRST_RETRY_S, 2 * room.backoff_s))
@@ -118,7 +135,8 @@ def retry(state: State, now_s: float) -> bool:
     """Forgets limits that are due to be tried again; whether there were any."""
     due = [room for room in state.rooms.values() if room.retry_due_s is not None and now_s >= room.retry_due_s]
     for room in due:
-        # Prefixes and shared groups stay: they cost nothing, and changing back would be a change for nothing.
+        # Prefixes and shared groups stay: they cost nothing, and changing back would be a change for nothing. Detours
+        # stay away, since a switch that had no room for them once would refuse them at every try.
         room.rules, room.groups, room.withheld = {}, None, frozenset()
         room.unspread, room.yielded, room.retry_due_s = False, False, None
     return bool(due)
@@ -140,6 +158,7 @@ def alarms(state: State, name: Callable[[int], str]) -> dict[str, str]:
             *(["it has no group left to spread traffic with: each leaf is reached over one link"] * room.unspread),
         ]
         if sentences:
+            sentences += ["links that fail behind it wait for the controller"] * room.without_detours
             result[f"room {dpid:x}"] = f"{name(dpid)} is full: {'; '.join(sentences)}"
     return result
 

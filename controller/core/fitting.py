@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from controller.core.state import State, Unit
 from controller.pipeline.aggregate import by_pair, by_prefix
+from controller.pipeline.detour import Detours
 from controller.pipeline.neighbourhood import Neighbourhood
 from controller.pipeline.rules import SwitchTables
 from controller.pipeline.steering import (
@@ -141,8 +142,11 @@ def _best_groups(
 
 def tables(state: State) -> dict[int, SwitchTables]:
     """The steering rules and groups that were fitted last; a switch without any is left out."""
-    return {
-        dpid: steer_tables(state.near, dpid, rules, dpid in state.rooms and state.rooms[dpid].shared_groups)
-        for dpid, rules in state.steering.items()
-        if rules
-    }
+    detours = Detours.of(state.near)
+    result = {}
+    for dpid, rules in state.steering.items():
+        if rules:
+            room = state.rooms.get(dpid)
+            shared, without = (False, False) if room is None else (room.shared_groups, room.without_detours)
+            result[dpid] = steer_tables(state.near, dpid, rules, shared, None if without else detours)
+    return result

@@ -34,8 +34,8 @@ from controller.core.events import (
     Tick,
     UndrainWanted,
 )
-from controller.core.learning import Learning
 from controller.core.history import Entry
+from controller.core.learning import Learning
 from controller.core.link_watch import SETTLE_S, LinkWatch
 from controller.core.memory import Memory
 from controller.core.packets import PacketHandler
@@ -535,8 +535,9 @@ class Core:
     def _compiled_base(self) -> dict[int, SwitchTables]:
         by_prefix = {dpid for dpid, room in self.state.rooms.items() if room.prefixes}
         unspread = {dpid for dpid, room in self.state.rooms.items() if room.unspread}
+        without = {dpid for dpid, room in self.state.rooms.items() if room.without_detours}
         rate = self.settings.punt_packets_per_second
-        return compile_base(self.state.view, self.settings.qos, rate, by_prefix, unspread)
+        return compile_base(self.state.view, self.settings.qos, rate, by_prefix, unspread, without)
 
     def _build_view(self) -> None:
         facts = {s.dpid: SwitchFacts(s.session_id is not None, s.nicira) for s in self.state.switches.values()}

@@ -1,7 +1,8 @@
 """What every switch should hold: a pure function of the fabric, the placed flows and the traffic classes.
 
 Tables: guard (punt discovery and ARP), classify (class to queue and mark), steer (announced flows to their path, see
-`steering`), route (everything else by ECMP over live links). Steering never replaces routing: a flow whose rule is
+`steering`), route (everything else by ECMP over live links, and round dead ones, see `detour`). Steering never
+replaces routing: a flow whose rule is
 missing is still delivered. How a switch gets from what it holds to this is decided in `diff`.
 """
 
@@ -16,7 +17,8 @@ from controller.fabric.arp import PROBE_MAC
 from controller.fabric.beacon import ETHERTYPE_LLDP as _LLDP
 from controller.fabric.model import FabricView, PortRef
 from controller.pipeline.cookies import Kind, cookie
-from controller.pipeline.groups import GroupAllocator, weighted_ports
+from controller.pipeline.detour import Detours, SwitchDetours
+from controller.pipeline.groups import GroupAllocator, bundle_over, weighted_ports
 from controller.pipeline.neighbourhood import Neighbourhood
 from controller.pipeline.prefixes import blocks
 from controller.pipeline.rules import (
@@ -24,7 +26,6 @@ from controller.pipeline.rules import (
     WHOLE_PACKET,
     Action,
     Bucket,
-    Bundle,
     Group,
     GroupKind,
     Match,
@@ -56,6 +57,10 @@ class _Tables:
     groups: dict[int, Group] = field(default_factory=dict)
     meters: set[Meter] = field(default_factory=set)
 
+    def add(self, more: SwitchTables) -> None:
+        self.rules += more.rules
+        self.groups |= {group.group_id: group for group in more.groups}
+
     def freeze(self) -> SwitchTables:
         return SwitchTables(frozenset(self.rules), frozenset(self.groups.values()), frozenset(self.meters))
 
@@ -66,13 +71,17 @@ def compile_base(
     punt_packets_per_second: int,
     by_prefix: Collection[int] = (),
     unspread: Collection[int] = (),
+    without_detours: Collection[int] = (),
 ) -> dict[int, SwitchTables]:
     """Everything but steering, for every connected switch.
 
     Switches in `by_prefix` are short of rules and hold prefixes of other leaves' hosts instead of each host; those in
-    `unspread` are short of groups and send all that is bound for a leaf over one link.
+    `unspread` are short of groups and send all that is bound for a leaf over one link. Those in either have no room for
+    detours, nor have those in `without_detours`.
     """
     near = Neighbourhood.of(view)
+    detours = Detours.of(near)
+    short = {*by_prefix, *unspread, *without_detours}
     result = {}
     for dpid, switch in view.switches.items():
         if not switch.connected:
@@ -83,7 +92,8 @@ def compile_base(
         tables.rules += _guard_rules()
         tables.rules += _classify_rules(qos)
         tables.rules.append(checked(Rule(STEER.table_id, 0, (), cookie(Kind.ROUTE), goto_table=ROUTE.table_id)))
-        _add_routes(tables, dpid, near, dpid in by_prefix, dpid not in unspread)
+        round_failures = None if dpid in short else SwitchDetours(detours, dpid)
+        _add_routes(tables, dpid, near, dpid in by_prefix, dpid not in unspread, round_failures)
         result[dpid] = tables.freeze()
     return result
 
@@ -98,6 +108,13 @@ def _together(a: SwitchTables, b: SwitchTables) -> SwitchTables:
     return SwitchTables(a.rules | b.rules, a.groups | b.groups, a.meters | b.meters)
 
 
+# A question about an IPv6 address goes to the group of all whose addresses end alike (RFC 4291, 2.7.1).
+_SOLICITATION: dict[str, int | tuple[int, int]] = {
+    "eth_type": _IPV6,
+    "ip_proto": ndp.ICMPV6,
+    "icmpv6_type": ndp.SOLICITATION,
+    "eth_dst": (0x3333FF000000, 0xFFFFFF000000),
+}
 _TO_US = (Output(OFPP_CONTROLLER, WHOLE_PACKET),)
 # What discovery rests on.
 BEACON_PUNT = checked(Rule(GUARD.table_id, 1000, match(eth_type=_LLDP), cookie(Kind.GUARD), _TO_US))
@@ -112,8 +129,8 @@ def _guard_rules() -> tuple[Rule, ...]:
     answers_to_us = match(eth_type=_ARP, eth_dst=int(PROBE_MAC.replace(":", ""), 16))
     questions_to_all = match(eth_type=_ARP, eth_dst=0xFFFFFFFFFFFF)
     answers_to_us_v6 = match(eth_type=_IPV6, eth_dst=int(PROBE_MAC.replace(":", ""), 16))
-    icmpv6 = {"eth_type": _IPV6, "ip_proto": ndp.ICMPV6}
-    solicitations = match(**icmpv6, icmpv6_type=ndp.SOLICITATION, eth_dst=(0x3333FF000000, 0xFFFFFF000000))
+    icmpv6: dict[str, int | tuple[int, int]] = {"eth_type": _IPV6, "ip_proto": ndp.ICMPV6}
+    solicitations = match(**_SOLICITATION)
     advertisements = match(**icmpv6, icmpv6_type=ndp.ADVERTISEMENT, eth_dst=0x333300000001)
     return (
         BEACON_PUNT,
@@ -123,7 +140,7 @@ def _guard_rules() -> tuple[Rule, ...]:
         checked(Rule(GUARD.table_id, 900, questions_to_all, ours, punt, ROUTE.table_id, _PUNT_METER)),
         # The same of IPv6: questions go to all whose addresses end alike, unasked words to all.
         checked(Rule(GUARD.table_id, 900, answers_to_us_v6, ours, punt, meter_id=_PUNT_METER)),
-        checked(Rule(GUARD.table_id, 900, solicitations, ours, punt, meter_id=_PUNT_METER)),
+        checked(Rule(GUARD.table_id, 900, solicitations, ours, punt, ROUTE.table_id, _PUNT_METER)),
         checked(Rule(GUARD.table_id, 900, advertisements, ours, punt, meter_id=_PUNT_METER)),
         # A neighbour that is known is confirmed by unicast.
         checked(Rule(GUARD.table_id, 850, match(eth_type=_ARP), ours, goto_table=ROUTE.table_id)),
@@ -161,7 +178,9 @@ def _into(settings: ClassSettings) -> tuple[Action, ...]:
     return (SetField("ip_dscp", settings.dscp), SetQueue(settings.queue_id))
 
 
-def _add_routes(tables: _Tables, dpid: int, near: Neighbourhood, by_prefix: bool, spread: bool) -> None:
+def _add_routes(
+    tables: _Tables, dpid: int, near: Neighbourhood, by_prefix: bool, spread: bool, detours: SwitchDetours | None
+) -> None:
     ours = cookie(Kind.ROUTE)
 
     def route(priority: int, fields: dict[str, int | tuple[int, int]], actions: tuple[Action, ...]) -> None:
@@ -169,9 +188,10 @@ def _add_routes(tables: _Tables, dpid: int, near: Neighbourhood, by_prefix: bool
 
     for host in near.hosts_of.get(dpid, ()):
         for version, address in _numbers(host.addresses):
-            for fields in _destinations(version, address, _WHOLE[version]):
+            for fields in _destinations(version, address):
                 route(300, fields, (Output(host.port.port_no),))
-    # What comes down from above and is not for anything below must not go up again: that could circle.
+    # What comes down from above and is not for anything below must not go up again: that could circle. A packet on a
+    # detour may, since its bounces are counted.
     from_above = near.from_above(dpid)
     for port in from_above:
         route(200, {"in_port": port}, ())
@@ -181,9 +201,12 @@ def _add_routes(tables: _Tables, dpid: int, near: Neighbourhood, by_prefix: bool
         for leaf in near.hosts_of
         if leaf != dpid
     }
+    if detours is not None:
+        way_to = {leaf: detours.guard(leaf, way) for leaf, way in way_to.items()}
+        tables.add(detours.freeze())
     for version, value, mask, leaf in _elsewhere(dpid, near, by_prefix):
         if way_to[leaf]:
-            for fields in _destinations(version, value, mask):
+            for fields in _destinations(version, value, mask, near.view.switches[dpid].nicira):
                 route(250 if from_above and leaf in below else 100, fields, way_to[leaf])
 
 
@@ -212,10 +235,16 @@ def _numbers(addresses: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
     return tuple((address.version, int(address)) for address in map(ipaddress.ip_address, addresses))
 
 
-def _destinations(version: int, value: int, mask: int) -> list[dict[str, int | tuple[int, int]]]:
-    """What matches packets for the addresses, and what matches questions about them."""
+def _destinations(
+    version: int, value: int, mask: int | None = None, any_mask: bool = False
+) -> list[dict[str, int | tuple[int, int]]]:
+    """What matches packets for the addresses, and what matches questions about them. OpenFlow 1.3 matches whole targets
+    of IPv6 questions only; Open vSwitch takes `any_mask`."""
+    mask = _WHOLE[version] if mask is None else mask
     if version == 6:
-        return [{"eth_type": _IPV6, "ipv6_dst": (value, mask)}]
+        packets: dict[str, int | tuple[int, int]] = {"eth_type": _IPV6, "ipv6_dst": (value, mask)}
+        asked = any_mask or mask == _WHOLE[version]
+        return [packets, {**_SOLICITATION, "ipv6_nd_target": (value, mask)}] if asked else [packets]
     return [{"eth_type": _IPV4, "ipv4_dst": (value, mask)}, {"eth_type": _ARP, "arp_tpa": (value, mask)}]
 
 
@@ -225,10 +254,9 @@ def _towards(
     """ECMP over `ports`, weighted by capacity; or one of them, another for each leaf."""
     if len(ports) <= 1:
         return tuple(Output(p) for p in ports)
-    members = weighted_ports({p: near.capacity[PortRef(dpid, p)] for p in ports})
     if near.view.switches[dpid].nicira:
-        # A basis per switch, or every switch would make the same choice and half the fabric would idle.
-        return (Bundle(members, basis=dpid & 0xFFFF),)
+        return (bundle_over(dpid, ports, near.capacity),)
+    members = weighted_ports({p: near.capacity[PortRef(dpid, p)] for p in ports})
     if over_one_link_to is not None:
         return (Output(members[(dpid + over_one_link_to) % len(members)]),)
     buckets = tuple(Bucket((Output(p),), weight=members.count(p), watch_port=p) for p in ports)

@@ -15,6 +15,7 @@ class Kind(IntEnum):
     CLASSIFY = 2
     STEER = 3
     ROUTE = 4
+    DETOUR = 5
 
 
 @lru_cache(maxsize=4096)

@@ -187,7 +187,7 @@ def opens_way(rule: Rule, desired: SwitchTables, actual: ActualTables, uplinks: 
 
     What is at the far end must be prepared first. To give an uplink up needs no waiting, and must not.
     """
-    if not is_ours(rule.cookie) or kind_of(rule.cookie) != Kind.ROUTE:
+    if not is_ours(rule.cookie) or kind_of(rule.cookie) not in (Kind.ROUTE, Kind.DETOUR):
         return False
     ports = _ports(rule, {group.group_id: group for group in desired.groups}) & set(uplinks)
     held = actual.rules.get(rule.key)

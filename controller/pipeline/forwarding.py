@@ -19,6 +19,7 @@ from controller.pipeline.packet import Packet
 from controller.pipeline.rules import (
     OFPP_ANY,
     OFPP_CONTROLLER,
+    OFPP_IN_PORT,
     Action,
     Bundle,
     DecrementTtl,
@@ -32,7 +33,6 @@ from controller.pipeline.rules import (
     ToGroup,
 )
 
-OFPP_IN_PORT = 0xFFFFFFF8
 OFPP_TABLE = 0xFFFFFFF9
 OFPP_FLOOD = 0xFFFFFFFB
 OFPP_ALL = 0xFFFFFFFC
@@ -207,7 +207,8 @@ class Traversal:
         for position in taken:
             self._headers = dict(headers)
             actions = as_action_set(group.buckets[position].actions)
-            if not actions or not isinstance(actions[-1], Output | ToGroup):
+            # An empty bucket is there to do nothing.
+            if actions and not isinstance(actions[-1], Output | ToGroup):
                 self._drops.append(f"group {group_id}: the bucket has no output")
             self.apply(actions)
             self._queue = queue

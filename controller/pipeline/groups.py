@@ -5,26 +5,45 @@ elsewhere does not renumber them. What a group is *needed* for is decided in `co
 """
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import gcd
 
-from controller.pipeline.rules import Bucket, Group, GroupKind, Output
+from controller.fabric.model import PortRef
+from controller.pipeline.marks import LEAF_BITS
+from controller.pipeline.rules import Bucket, Bundle, Group, GroupKind, Output
 
-# OFPG_MAX is 0xffffff00; the two halves below it keep steering and spreading apart.
-_STEER_BASE, _SELECT_BASE, _SPAN = 0x1000_0000, 0x2000_0000, 0x0FFF_FFFF
+# OFPG_MAX is 0xffffff00; parts below it keep steering, spreading and detours apart.
+_STEER_BASE, _SELECT_BASE, _DETOUR_BASE, _SPAN = 0x1000_0000, 0x2000_0000, 0x3000_0000, 0x0FFF_FFFF
+# Of the detours' part, above all that a leaf's number and a count of bounces need.
+_DETOUR_OVER, _DETOUR_OVER_SPAN = 0x3800_0000, 0x07FF_FFFF
 _LARGEST_WEIGHT = 16
 
 
 def is_ours(group_id: int) -> bool:
     """A group carries no cookie; its number says whose it is."""
-    return _STEER_BASE <= group_id <= _SELECT_BASE + _SPAN
+    return _STEER_BASE <= group_id <= _DETOUR_BASE + _SPAN
 
 
 def is_select(group_id: int) -> bool:
     """One of ours that spreads, as against those that steer."""
     return _SELECT_BASE <= group_id <= _SELECT_BASE + _SPAN
+
+
+def is_detour(group_id: int) -> bool:
+    """One of ours that leads round a link that died behind it."""
+    return _DETOUR_BASE <= group_id <= _DETOUR_BASE + _SPAN
+
+
+def detour_id(leaf_number: int, bounces: int) -> int:
+    """The group towards a leaf for packets that have bounced so often."""
+    return _DETOUR_BASE + (bounces << LEAF_BITS) + leaf_number
+
+
+def detour_id_over(ports: Sequence[int]) -> int:
+    """The group by which bounced packets go on over any of the ports."""
+    return _DETOUR_OVER + (zlib.crc32(repr(tuple(ports)).encode()) & _DETOUR_OVER_SPAN)
 
 
 @dataclass(slots=True)
@@ -63,8 +82,9 @@ def spread(choices: Sequence[int], assigned: int, salt: int) -> tuple[int, ...]:
     return (assigned, *others) if assigned in choices else tuple(others)
 
 
-def failover_group(group_id: int, ports: Sequence[int]) -> Group:
-    return Group(group_id, GroupKind.FAST_FAILOVER, tuple(map(_failover_bucket, ports)))
+def failover_group(group_id: int, ports: Sequence[int], then: tuple[Bucket, ...] = ()) -> Group:
+    """The first live port, or, where none is, the first live bucket of `then`."""
+    return Group(group_id, GroupKind.FAST_FAILOVER, (*map(_failover_bucket, ports), *then))
 
 
 # A switch has a few ports, and thousands of groups put them in order.
@@ -79,3 +99,9 @@ def weighted_ports(capacity: Mapping[int, int]) -> tuple[int, ...]:
     largest = max(capacity.values()) // unit
     scale = max(1.0, largest / _LARGEST_WEIGHT)
     return tuple(port for port, rate in sorted(capacity.items()) for _ in range(max(1, round(rate / unit / scale))))
+
+
+def bundle_over(dpid: int, ports: Iterable[int], capacity: Mapping[PortRef, int]) -> Bundle:
+    """Hashes over the ports by their capacities. A basis per switch, or every switch would make the same choice and
+    half the fabric would idle."""
+    return Bundle(weighted_ports({p: capacity[PortRef(dpid, p)] for p in ports}), basis=dpid & 0xFFFF)

@@ -7,6 +7,8 @@ carries: they are cut short on real switches. What follows from a full table is 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from controller.pipeline.detour import is_detour_rule
+from controller.pipeline.groups import is_detour
 from controller.pipeline.rules import AddGroup, AddRule, Modification, ToGroup
 
 # OpenFlow 1.3.5, sections 7.4.5 and 7.4.7.
@@ -26,10 +28,11 @@ class NoRoom:
 def no_room(dpid: int, modifications: Sequence[Modification], refused: Mapping[int, str]) -> list[NoRoom]:
     """Those of the refused modifications (index -> name of the error) that a full table or group table explains.
 
-    A rule that names a group which the same batch failed to add is refused as a consequence, and counts as well.
+    A rule that names a group which the same batch failed to add is refused as a consequence, and counts as well. A
+    detour counts whatever the switch has against it: it can do without.
     """
     by_code = {index: name.rpartition("/")[2] for index, name in refused.items()}
-    full = {i for i, code in by_code.items() if code in _FULL}
+    full = {i for i, code in by_code.items() if code in _FULL or _is_detour(modifications[i])}
     missing = {m.group.group_id for i in full if isinstance(m := modifications[i], AddGroup)}
     result = []
     for index in sorted(refused):
@@ -41,6 +44,16 @@ def no_room(dpid: int, modifications: Sequence[Modification], refused: Mapping[i
         elif by_code[index] == _NO_SUCH_GROUP and _groups_of(modification) & missing:
             result.append(NoRoom(dpid, modification, consequence=True))
     return result
+
+
+def _is_detour(modification: Modification) -> bool:
+    match modification:
+        case AddGroup(group):
+            return is_detour(group.group_id)
+        case AddRule(rule):
+            return is_detour_rule(rule)
+        case _:
+            return False
 
 
 def _groups_of(modification: Modification) -> set[int]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from controller.pipeline.cookies import is_ours
+from controller.pipeline.detour import is_detour_rule
 from controller.pipeline.diff import ActualTables, RuleKey, Stage, is_steering
 from controller.pipeline.groups import is_ours as is_our_group
 from controller.pipeline.rules import (
@@ -41,6 +42,8 @@ class Room:
     prefixes: bool = False
     shared_groups: bool = False
     unspread: bool = False
+    # Links that fail behind this switch wait for the controller.
+    without_detours: bool = False
     # Steering has made way for routes and classes, and whether that helped is not known yet.
     yielded: bool = False
     # Rules other than steering that it refused.
@@ -101,6 +104,10 @@ def make_room(
     groups = _groups_first(room, changes, found.get(Stage.REMOVE, ()), actual)
     if groups:
         return groups
+    # Detours have been given up to make room, and nothing needs them while no link is down.
+    detours = [rule for rule in superfluous if is_detour_rule(rule)] if room.without_detours else []
+    if detours:
+        return tuple(DeleteRule(rule) for rule in detours)
     # Whichever table is short: many switches keep all of them in one memory.
     steering = [rule for rule in superfluous if is_steering(rule)] if short else []
     if steering:

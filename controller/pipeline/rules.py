@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 OFPP_ANY = 0xFFFFFFFF
+OFPP_IN_PORT = 0xFFFFFFF8
 OFPP_CONTROLLER = 0xFFFFFFFD
 WHOLE_PACKET = 0xFFFF  # OFPCML_NO_BUFFER
 
@@ -38,6 +39,7 @@ FIELD_BITS: dict[str, int] = {
     "ipv6_dst": 128,
     "icmpv6_type": 8,
     "icmpv6_code": 8,
+    "ipv6_nd_target": 128,
 }
 
 

@@ -13,9 +13,10 @@ from functools import lru_cache
 
 from controller.fabric.model import FabricView, Path
 from controller.pipeline.cookies import Kind, cookie
+from controller.pipeline.detour import Detours
 from controller.pipeline.groups import GroupAllocator, failover_group, spread
 from controller.pipeline.neighbourhood import Neighbourhood
-from controller.pipeline.rules import Match, MatchField, Rule, SwitchTables, ToGroup, match
+from controller.pipeline.rules import Bucket, Match, MatchField, Rule, SwitchTables, ToGroup, match
 from controller.pipeline.tables import STEER, checked
 
 ROCE_PORT = 4791
@@ -93,16 +94,23 @@ def shared_choices(near: Neighbourhood, dpid: int, way: Way) -> tuple[int, ...]:
 
 
 def steer_tables(
-    near: Neighbourhood, dpid: int, chosen: Sequence[Steering], share_groups: bool = False
+    near: Neighbourhood,
+    dpid: int,
+    chosen: Sequence[Steering],
+    share_groups: bool = False,
+    detours: Detours | None = None,
 ) -> SwitchTables:
-    """The rules and groups of one switch."""
+    """The rules and groups of one switch; with `detours`, groups end in the bounce that routes have there."""
     key_of: dict[Way, tuple[int, int]] = {}
     ports_of: dict[tuple[int, int], tuple[int, ...]] = {}
+    back_of: dict[tuple[int, int], tuple[Bucket, ...]] = {}
     allocator = GroupAllocator()
     for way in {s.way for s in chosen}:
         ports = shared_choices(near, dpid, way) if share_groups else way_choices(near, dpid, way)
         key_of[way] = (zlib.crc32(repr(ports).encode()), way[1]) if share_groups else way
         ports_of[key_of[way]] = ports
+        # A shared group does not know for which leaf a packet is.
+        back_of[key_of[way]] = detours.back(dpid, way[0]) if detours is not None and not share_groups else ()
         allocator.want(key_of[way])
     number = allocator.allocate()
     rules = frozenset(
@@ -111,13 +119,15 @@ def steer_tables(
         )
         for s in chosen
     )
-    return SwitchTables(rules, frozenset(failover_group(number[key], ports) for key, ports in ports_of.items()))
+    groups = (failover_group(number[key], ports, back_of[key]) for key, ports in ports_of.items())
+    return SwitchTables(rules, frozenset(groups))
 
 
 def compile_steering(view: FabricView, flows: Iterable[SteeredFlow]) -> dict[int, SwitchTables]:
     """The finest steering rules and groups alone; a switch without any is left out."""
     near = Neighbourhood.of(view)
-    return {dpid: steer_tables(near, dpid, here) for dpid, here in steerings(near, flows).items()}
+    detours = Detours.of(near)
+    return {dpid: steer_tables(near, dpid, here, detours=detours) for dpid, here in steerings(near, flows).items()}
 
 
 # A plan is compiled again and again while it stands, and shared matches are found equal by identity.

@@ -44,15 +44,20 @@ CLASSIFY = Table(1, "classify", _IP, frozenset({SetQueue, SetField}), frozenset(
 STEER = Table(
     2,
     "steer",
-    frozenset({"eth_type", "ip_proto", "ipv4_src", "ipv4_dst", "ipv6_src", "ipv6_dst", "udp_src", "udp_dst"}),
+    frozenset(
+        {"eth_src", "eth_type", "ip_proto", "ipv4_src", "ipv4_dst", "ipv6_src", "ipv6_dst", "udp_src", "udp_dst"},
+    ),
     frozenset({ToGroup}),
     frozenset({3}),
 )
 ROUTE = Table(
     3,
     "route",
-    frozenset({"in_port", "eth_type", "arp_tpa", "ipv4_dst", "ipv6_dst"}),
-    frozenset({Output, ToGroup, Bundle, DecrementTtl, SetTtl}),
+    frozenset(
+        {"in_port", "eth_src", "eth_dst", "eth_type", "arp_tpa", "ipv4_dst", "ipv6_dst"}
+        | {"ip_proto", "icmpv6_type", "ipv6_nd_target"}
+    ),
+    frozenset({Output, ToGroup, Bundle, SetField, DecrementTtl, SetTtl}),
     frozenset(),
 )
 
@@ -68,6 +73,7 @@ _PREREQUISITES: dict[str, tuple[tuple[str, frozenset[int]], ...]] = {
     "ipv6_dst": (("eth_type", frozenset({0x86DD})),),
     "arp_tpa": (("eth_type", frozenset({0x0806})),),
     "icmpv6_type": (("ip_proto", frozenset({58})),),
+    "ipv6_nd_target": (("icmpv6_type", frozenset({135, 136})),),
     "udp_src": (("ip_proto", frozenset({17})),),
     "udp_dst": (("ip_proto", frozenset({17})),),
 }

@@ -7,9 +7,11 @@ modification does to the tables once it is taken is decided in `switches`.
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from controller.fabric.ndp import ADVERTISEMENT, SOLICITATION
 from controller.pipeline.packet import ETH_ARP, ETH_IPV4, ETH_IPV6, IP_ICMP, IP_ICMPV6, IP_TCP, IP_UDP
 from controller.pipeline.rules import (
     OFPP_ANY,
+    OFPP_IN_PORT,
     DecrementTtl,
     Group,
     GroupKind,
@@ -40,7 +42,6 @@ INVALID_GROUP = "OFPET_GROUP_MOD_FAILED/OFPGMFC_INVALID_GROUP"
 OUT_OF_GROUPS = "OFPET_GROUP_MOD_FAILED/OFPGMFC_OUT_OF_GROUPS"
 WATCH_UNSUPPORTED = "OFPET_GROUP_MOD_FAILED/OFPGMFC_WATCH_UNSUPPORTED"
 
-_OFPP_IN_PORT = 0xFFFFFFF8
 # Open vSwitch holds port numbers in 16 bits and keeps the last 256 for its own use.
 _OVS_PORTS = 0xFF00
 
@@ -48,7 +49,7 @@ _OVS_PORTS = 0xFF00
 _MASKABLE = frozenset(
     {
         *("eth_dst", "eth_src", "vlan_vid", "ipv4_src", "ipv4_dst", "ipv6_src", "ipv6_dst", "arp_spa", "arp_tpa"),
-        *("tcp_src", "tcp_dst", "udp_src", "udp_dst"),
+        *("ipv6_nd_target", "tcp_src", "tcp_dst", "udp_src", "udp_dst"),
     }
 )
 _IP = frozenset({ETH_IPV4, ETH_IPV6})
@@ -68,6 +69,7 @@ _PREREQUISITES: dict[str, tuple[frozenset[int], int | None]] = {
     "icmpv4_type": (frozenset({ETH_IPV4}), IP_ICMP),
     "icmpv6_type": (frozenset({ETH_IPV6}), IP_ICMPV6),
     "icmpv6_code": (frozenset({ETH_IPV6}), IP_ICMPV6),
+    "ipv6_nd_target": (frozenset({ETH_IPV6}), IP_ICMPV6),
     "arp_op": (frozenset({ETH_ARP}), None),
     "arp_spa": (frozenset({ETH_ARP}), None),
     "arp_tpa": (frozenset({ETH_ARP}), None),
@@ -101,7 +103,7 @@ def rule_error(rule: Rule, limits: Limits, groups: Collection[int], meters: Coll
             return INCONSISTENT
         if isinstance(action, DecrementTtl | SetTtl) and exact.get("eth_type") not in _IP:
             return INCONSISTENT
-        if isinstance(action, Output) and _OVS_PORTS <= action.port_no < _OFPP_IN_PORT:
+        if isinstance(action, Output) and _OVS_PORTS <= action.port_no < OFPP_IN_PORT:
             return BAD_OUT_PORT
     if any(isinstance(action, ToGroup) and action.group_id not in groups for action in rule.actions):
         return BAD_OUT_GROUP
@@ -114,6 +116,8 @@ def _defined(name: str, exact: dict[str, int]) -> bool:
     eth_types, ip_proto = _PREREQUISITES.get(name, (None, None))
     if eth_types is None:
         return True
+    if name == "ipv6_nd_target" and exact.get("icmpv6_type") not in (SOLICITATION, ADVERTISEMENT):
+        return False
     return exact.get("eth_type") in eth_types and (ip_proto is None or exact.get("ip_proto") == ip_proto)
 
 

@@ -8,10 +8,11 @@ from controller.core.settings import CoreSettings
 from controller.core.state import Unit
 from controller.fabric.plan import FabricPlan
 from controller.jobs.collective import Algorithm, Collective, Operation, QueuePairPorts
+from controller.pipeline.detour import is_detour_rule
+from controller.pipeline.diff import is_steering
 from controller.pipeline.packet import udp
 from controller.pipeline.rules import Barrier, Rule
 from controller.pipeline.steering import ROCE_PORT, steer_match
-from controller.pipeline.tables import STEER
 from controller.simulation.network import ModelNetwork
 from controller.simulation.walk import check_delivery, walk
 
@@ -52,7 +53,13 @@ def all_to_all(fabric: FabricPlan, job: str = "job", size: int = 1 << 30, ports:
 
 
 def steer_rules(network: ModelNetwork, name: str) -> list[Rule]:
-    return [rule for rule in network.switch(name).tables().rules if rule.table_id == STEER.table_id and rule.match]
+    return [rule for rule in network.switch(name).tables().rules if is_steering(rule)]
+
+
+def most_rules(core: Core) -> int:
+    """What the fullest switch holds, without detours, which go first where room is short."""
+    tables = [s.actual for s in core.state.switches.values() if s.actual is not None]
+    return max(sum(not is_detour_rule(rule) for rule in actual.rules.values()) for actual in tables)
 
 
 def sent(network: ModelNetwork, since_s: float) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from core_model import most_rules
 from fabrics import leaf, plan, spine
 
 from controller.core import views
@@ -238,7 +239,7 @@ def test_what_others_deleted_comes_back_and_what_others_added_stays() -> None:
 def test_a_full_table_leaves_its_flows_on_ecmp_and_tells_the_caller() -> None:
     of = plan(leaves=4, spines=4, hosts=4)
     core, _ = settled(of)
-    room = max(len(t.rules) for t in held(core).values()) + 2
+    room = most_rules(core) + 2
     core, network = settled(of, limits=Limits(rules=room))
     answer = ask(network, CollectiveAnnounced(1, ring(of)))
     assert isinstance(answer, Refused)

@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 import pytest
+from core_model import most_rules
 from fabrics import RATE_BPS, leaf, plan, spine
 from heddle.v1 import collective_pb2, fabric_pb2
-from test_core import ask, held, ring, settled
+from test_core import ask, ring, settled
 
 from controller.core import views
 from controller.core.events import CollectiveAnnounced
@@ -159,7 +160,7 @@ def test_a_job_within_one_leaf_has_nothing_to_place() -> None:
 def test_flows_without_room_name_the_switch_that_is_full() -> None:
     of = plan(leaves=4, spines=4, hosts=4)
     core, _ = settled(of)
-    room = max(len(t.rules) for t in held(core).values()) + 2
+    room = most_rules(core) + 2
     core, network = settled(of, limits=Limits(rules=room))
     ask(network, CollectiveAnnounced(1, ring(of)))
     found = views.explain_job(core, "job")

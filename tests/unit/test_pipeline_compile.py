@@ -6,7 +6,22 @@ from fabrics import RATE_BPS, leaf, plan, spine, view
 
 from controller.fabric.model import FabricView, Link, PortRef
 from controller.pipeline.compile import compile_base, merged
-from controller.pipeline.rules import Bundle, GroupKind, Output, Rule, SetField, SetQueue, SwitchTables, ToGroup
+from controller.pipeline.detour import has_detours, is_detour_rule
+from controller.pipeline.marks import bounced_for
+from controller.pipeline.rules import (
+    OFPP_IN_PORT,
+    Action,
+    Bucket,
+    Bundle,
+    Group,
+    GroupKind,
+    Output,
+    Rule,
+    SetField,
+    SetQueue,
+    SwitchTables,
+    ToGroup,
+)
 from controller.pipeline.steering import SteeredFlow, compile_steering
 from controller.qos.classes import QosSettings
 
@@ -42,14 +57,55 @@ def test_local_hosts_go_to_their_port_and_remote_ones_over_all_uplinks() -> None
     assert route_to(tables, "10.0.2.1").actions == (Bundle((1, 2, 3, 4), basis=leaf(1)),)
 
 
-def test_a_spine_goes_straight_down() -> None:
+def group_of(tables: SwitchTables, action: Action) -> Group:
+    assert isinstance(action, ToGroup)
+    return next(g for g in tables.groups if g.group_id == action.group_id)
+
+
+def test_a_spine_goes_straight_down_or_sends_back() -> None:
     tables = base(view(plan()))[spine(2)]
-    assert route_to(tables, "10.0.2.2").actions == (Output(2),)
+    (action,) = route_to(tables, "10.0.2.2").actions
+    down, back = group_of(tables, action).buckets
+    assert down == Bucket((Output(2),), watch_port=2)
+    # Its own port to the other leaf stands in for the port that the packet came in by.
+    assert (back.actions[-1], back.watch_port) == (Output(OFPP_IN_PORT), 1)
 
 
-def test_parallel_links_of_a_spine_are_shared() -> None:
+def test_parallel_links_of_a_spine_are_shared_and_watched_together() -> None:
     tables = base(view(plan(parallel=2)))[spine(1)]
-    assert route_to(tables, "10.0.2.1").actions == (Bundle((3, 4), basis=spine(1)),)
+    spread, watch = route_to(tables, "10.0.2.1").actions
+    assert spread == Bundle((3, 4), basis=spine(1))
+    first, second, back = group_of(tables, watch).buckets
+    assert [(b.actions, b.watch_port) for b in (first, second)] == [((), 3), ((), 4)]
+    assert back.actions[-1] == Output(OFPP_IN_PORT)
+
+
+def test_without_detours_a_spine_needs_no_group() -> None:
+    tables = compile_base(view(plan()), QosSettings(), 500, without_detours=[spine(2)])[spine(2)]
+    assert route_to(tables, "10.0.2.2").actions == (Output(2),)
+    assert not has_detours(tables)
+
+
+def test_a_switch_without_extensions_has_detours_too() -> None:
+    tables = base(view(plan(leaves=3, spines=3), nicira=False))
+    on = [r.actions for r in tables[leaf(1)].rules if is_detour_rule(r) and r.table_id == 3]
+    assert len(on) == 3
+    for (action,) in on:
+        assert group_of(tables[leaf(1)], action).kind == GroupKind.FAST_FAILOVER
+    (action,) = route_to(tables[spine(1)], "10.0.2.1").actions
+    assert group_of(tables[spine(1)], action).buckets[-1].actions[-1] == Output(OFPP_IN_PORT)
+
+
+def test_a_leaf_sends_up_again_by_every_other_spine_and_names_only_the_leaves_that_differ() -> None:
+    lost = without(view(plan(leaves=4, spines=4)), PortRef(leaf(4), 1))
+    on = {r.match: r.actions for r in base(lost)[leaf(1)].rules if is_detour_rule(r) and r.table_id == 3}
+    others = {1: {2, 3, 4}, 2: {1, 3, 4}, 3: {1, 2, 4}, 4: {1, 2, 3}}
+    found: dict[tuple[int, bool], set[int]] = {}
+    for matched, (bundle,) in on.items():
+        names_a_leaf = matched[0].mask == bounced_for(0)[1]
+        found[matched[1].value, names_a_leaf] = set(bundle.ports)
+    usual = {(port, False): ports for port, ports in others.items()}
+    assert found == usual | {(port, True): ports - {1} for port, ports in others.items() if port != 1}
 
 
 def test_unequal_links_are_weights() -> None:
@@ -123,7 +179,8 @@ def test_a_spine_with_parallel_links_steers_too() -> None:
     of = view(plan(parallel=2))
     tables = compile_steering(of, [flow((PortRef(leaf(1), 1), PortRef(spine(1), 4)))])
     (group,) = tables[spine(1)].groups
-    assert [b.watch_port for b in group.buckets] == [4, 3]
+    assert [b.watch_port for b in group.buckets] == [4, 3, 1]
+    assert [b.actions[-1] for b in group.buckets] == [Output(4), Output(3), Output(OFPP_IN_PORT)]
 
 
 def test_a_flow_with_a_port_is_matched_before_one_without() -> None:
