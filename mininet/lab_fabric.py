@@ -16,6 +16,7 @@ from lab_attach import LabHost, LabRecord, write_record
 from lab_bridges import add_bridges, connected_switches, lay_rates, send_one_frame, set_controllers, switch_ports
 from lab_checks import check_plan, interface_name
 from lab_filters import ClassMap, FilterKeeper
+from lab_impair import Relay
 from lab_management import ManagementNetwork, join_to_root
 from lab_meters import CpuReading, PortCounters, read_counters, read_cpu
 from lab_namespace import LabError, die_with_parent, private_network, require_root, run
@@ -56,6 +57,7 @@ class FabricLab:
         private: False builds in the namespace that the caller already is in, which must be private to it.
         settings: traffic classes. Each switch port gets one queue per class until a controller says otherwise.
         mtu: of every interface, bytes.
+        relayed: switches whose cables to one another pass through a relay, so that `impair` can make them lose packets.
         progress: told what is being done, for people.
 
     The calling thread lives in the lab's namespace meanwhile, and so does what it starts. Start the lab from a thread
@@ -71,6 +73,7 @@ class FabricLab:
         private: bool = True,
         settings: QosSettings | None = None,
         mtu: int = 1500,
+        relayed: Iterable[tuple[str, str]] = (),
         progress: Callable[[str], object] = lambda _step: None,
     ) -> None:
         self.plan = plan
@@ -84,6 +87,10 @@ class FabricLab:
         self._settings = settings or QosSettings()
         # By interface ("h1:2"), and by name, which means the first one.
         self._interfaces = {host.label: host for host in plan.hosts}
+        self._relays = {
+            link: Relay(*_ends(link), number)
+            for number, link in enumerate(link for a, b in relayed for link in self.cables(a, b))
+        }
         self._hosts = {host.name: host for host in sorted(plan.hosts, key=lambda host: -host.nic)} | self._interfaces
         self._filters: FilterKeeper
         self._stack = ExitStack()
@@ -127,7 +134,7 @@ class FabricLab:
         self._progress(f"starting {len({host.name for host in self.plan.hosts})} hosts")
         self.net = make_nodes(self.plan)
         self._stack.callback(end_nodes, self.net)
-        make_cables(self.net, self.plan, self.mtu)
+        make_cables(self.net, self.plan, self.mtu, self._relays)
         configure_hosts(self.net, self.plan)
         self._progress(f"making {len(self.plan.switches)} switches")
         add_bridges(self.ovs, self.plan)
@@ -222,11 +229,23 @@ class FabricLab:
     def restore_link(self, a: str, b: str, index: int = 0) -> None:
         self._set_link(a, b, index, "up")
 
-    def _set_link(self, a: str, b: str, index: int, state: str) -> None:
+    def impair(self, a: str, b: str, share: float, *, sender: str | None = None, index: int = 0) -> None:
+        """That share of the frames on a relayed cable get lost, with the carrier up: of those that switch `sender`
+        sends, or of all. 1.0 is a silent failure, 0.0 mends it."""
+        link = self._cable(a, b, index)
+        if link not in self._relays:
+            raise LabError(f"the cable between {a} and {b} has no relay; name it in `relayed` when the lab is made")
+        near = None if sender is None else _ends(link)[0 if sender == link.a else 1]
+        self._relays[link].lose(share, near)
+
+    def _cable(self, a: str, b: str, index: int) -> PlannedLink:
         cables = self.cables(a, b)
         if not 0 <= index < len(cables):
             raise LabError(f"{a} and {b} have {len(cables)} cables; there is no number {index}")
-        link = cables[index]
+        return cables[index]
+
+    def _set_link(self, a: str, b: str, index: int, state: str) -> None:
+        link = self._cable(a, b, index)
         port = link.a_port if link.a == a else link.b_port
         run(["ip", "link", "set", "dev", interface_name(a, port), state])
 

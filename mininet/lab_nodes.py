@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from lab_checks import host_interface, interface_name
 from lab_namespace import LabError, run
 
-from controller.fabric.plan import FabricPlan, PlannedHost
+from controller.fabric.plan import FabricPlan, PlannedHost, PlannedLink
 
 try:
     from mininet.link import Link
@@ -24,7 +24,9 @@ except ImportError as error:
     ) from error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from lab_impair import Relay
 
 # Longer than any window of `roce_traffic`, so that a sender sees delay before it sees loss at its own interface.
 _HOST_QUEUE_BYTES = 1 << 20
@@ -76,10 +78,13 @@ def end_nodes(net: Mininet) -> None:
         node.terminate()
 
 
-def make_cables(net: Mininet, plan: FabricPlan, mtu: int) -> None:
+def make_cables(net: Mininet, plan: FabricPlan, mtu: int, relays: Mapping[PlannedLink, Relay]) -> None:
     """Makes all veth pairs, brings their switch ends up and tells Mininet of them."""
     lines = []
     for link in plan.links:
+        if link in relays:
+            relays[link].make(mtu)
+            continue
         a, b = interface_name(link.a, link.a_port), interface_name(link.b, link.b_port)
         lines += [f"link add name {a} mtu {mtu} type veth peer name {b} mtu {mtu}"]
         lines += [f"link set dev {a} up", f"link set dev {b} up"]

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,8 +39,9 @@ class Product:
 
 
 @contextmanager
-def product(topology: str | Path, logs: Path) -> Iterator[Product]:
-    """Everything up, every link and host found. `topology` is a file, or the name of one in topologies/."""
+def product(topology: str | Path, logs: Path, relayed: Iterable[tuple[str, str]] = ()) -> Iterator[Product]:
+    """Everything up, every link and host found. `topology` is a file, or the name of one in topologies/; the cables
+    between `relayed` switches can be made to lose packets."""
     from demo_controllers import OPENFLOW, heddle
     from demo_northbound import Controller
     from lab_fabric import FabricLab
@@ -50,7 +51,7 @@ def product(topology: str | Path, logs: Path) -> Iterator[Product]:
     path = ROOT / "topologies" / topology
     plan = load(path)
     with (
-        FabricLab(plan, controllers=[OPENFLOW], name=f"test-{plan.name}-{os.getpid()}") as lab,
+        FabricLab(plan, controllers=[OPENFLOW], name=f"test-{plan.name}-{os.getpid()}", relayed=relayed) as lab,
         heddle(lab, path, logs) as address,
         Controller(address) as controller,
     ):
