@@ -3,7 +3,9 @@
 from collections.abc import Callable, Mapping
 from ipaddress import IPv4Address, IPv6Address
 
+from controller.fabric.ndp import SOLICITATION
 from controller.pipeline.cookies import Kind, is_ours, kind_of
+from controller.pipeline.marks import mark_words
 from controller.pipeline.packet import (
     BROADCAST_MAC,
     ETH_ARP,
@@ -39,7 +41,7 @@ from controller.pipeline.rules import (
 from controller.pipeline.tables import TABLES
 
 FOREIGN = "foreign"
-_ADDRESSES = frozenset({"ipv4_src", "ipv4_dst", "ipv6_src", "ipv6_dst", "arp_spa", "arp_tpa"})
+_ADDRESSES = frozenset({"ipv4_src", "ipv4_dst", "ipv6_src", "ipv6_dst", "arp_spa", "arp_tpa", "ipv6_nd_target"})
 _ETHERTYPES = {ETH_IPV4: "IPv4", ETH_IPV6: "IPv6", ETH_ARP: "ARP", ETH_LLDP: "LLDP"}
 _PROTOCOLS = {IP_UDP: "UDP", IP_TCP: "TCP", IP_ICMP: "ICMP", IP_ICMPV6: "ICMPv6"}
 # In the order in which they are said; "{}" is the value. Those of the second kind follow a comma.
@@ -53,6 +55,7 @@ _ENDS = {
     "ipv6_dst": "to {}",
     "arp_spa": "from {}",
     "arp_tpa": "for {}",
+    "ipv6_nd_target": "for {}",
 }
 _DETAILS = {
     "udp_src": "UDP source port {}",
@@ -86,7 +89,7 @@ def value_text(name: str, value: int) -> str:
         return mac_text(value)
     if name in ("ipv4_src", "ipv4_dst", "arp_spa", "arp_tpa"):
         return str(IPv4Address(value))
-    if name in ("ipv6_src", "ipv6_dst"):
+    if name in ("ipv6_src", "ipv6_dst", "ipv6_nd_target"):
         return str(IPv6Address(value))
     return f"{value:#06x}" if name == "eth_type" else str(value)
 
@@ -144,6 +147,11 @@ def _protocol(left: dict[str, MatchField]) -> list[str]:
     if protocol is None:
         return [below]
     del left["ip_proto"]
+    if protocol == IP_ICMPV6 and exact("icmpv6_type") == SOLICITATION:
+        del left["icmpv6_type"]
+        # The groups to which such questions go say nothing more.
+        left.pop("eth_dst", None)
+        return ["IPv6 neighbour solicitation"]
     if protocol == IP_UDP and exact("udp_dst") == ROCE_PORT:
         del left["udp_dst"]
         return [f"RoCEv2 over {below}"]

@@ -30,7 +30,6 @@ _OTHER_FIELD_BITS = {
     "arp_sha": 48,
     "arp_tha": 48,
     "ipv6_flabel": 20,
-    "ipv6_nd_target": 128,
     "ipv6_nd_sll": 48,
     "ipv6_nd_tll": 48,
     "mpls_label": 20,

@@ -8,6 +8,7 @@ fragments and a second VLAN tag are not looked into. Checksums (RFC 791, 768, 92
 import struct
 from collections.abc import Mapping
 
+from controller.fabric.ndp import ADVERTISEMENT, SOLICITATION
 from controller.pipeline.packet import (
     ETH_ARP,
     ETH_IPV4,
@@ -126,6 +127,9 @@ def _decode_transport(headers: dict[str, int], protocol: int, data: bytes) -> by
     name = {IP_ICMP: "icmpv4", IP_ICMPV6: "icmpv6"}.get(protocol)
     if name is not None and len(data) >= 4:
         headers[f"{name}_type"], headers[f"{name}_code"] = data[0], data[1]
+        if protocol == IP_ICMPV6 and data[0] in (SOLICITATION, ADVERTISEMENT) and not data[1] and len(data) >= 24:
+            # A second view of bytes that stay in the payload.
+            headers["ipv6_nd_target"] = int.from_bytes(data[8:24], "big")
         return data[4:]
     return data
 

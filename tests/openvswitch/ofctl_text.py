@@ -47,7 +47,7 @@ def value_text(name: str, value: int) -> str:
         return mac_text(value)
     if name in ("ipv4_src", "ipv4_dst", "arp_spa", "arp_tpa"):
         return str(IPv4Address(value))
-    if name in ("ipv6_src", "ipv6_dst"):
+    if name in ("ipv6_src", "ipv6_dst", "ipv6_nd_target"):
         return str(IPv6Address(value))
     return str(value) if name in ("in_port", "ip_dscp", "ip_ecn") else hex(value)
 
@@ -63,6 +63,7 @@ _NAMES = {
     "ipv4_dst": "nw_dst",
     "icmpv4_type": "icmp_type",
     "icmpv4_code": "icmp_code",
+    "ipv6_nd_target": "nd_target",
 }
 
 

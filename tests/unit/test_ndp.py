@@ -135,6 +135,23 @@ def test_an_unknown_neighbour_is_asked_once_where_no_such_address_is_known_and_n
     assert walk(network, decode(bytes(frame)), "h11").delivered == ()
 
 
+def test_hosts_find_one_another_while_no_controller_answers() -> None:
+    """The one who is asked gets the question too, and nobody else; its answer finds the way back."""
+    _, network = started(with_plan=True)
+    punt(network, "leaf1", 3, advertisement(HERE, MAC))
+    punt(network, "leaf2", 3, advertisement(THERE, OTHER))
+    network.run_for(0.5)
+    network.stop_controller()
+    question = decode(bytes(solicitation(HERE, THERE)))
+    assert walk(network, question, "h11").delivered == ("h21",)
+    answer = IPv6(src=THERE, dst=HERE, hlim=255) / ICMPv6ND_NA(tgt=THERE, S=1) / ICMPv6NDOptDstLLAddr(lladdr=OTHER)
+    assert walk(network, decode(bytes(Ether(src=OTHER, dst=MAC) / answer)), "h21").delivered == ("h11",)
+    # Whether an address is free is asked of who has it as well.
+    assert walk(network, decode(bytes(solicitation("::", THERE))), "h11").delivered == ("h21",)
+    # Another address of the same group is nobody's.
+    assert walk(network, decode(bytes(solicitation(HERE, "fd00::9:1"))), "h11").delivered == ()
+
+
 def test_a_nic_that_answers_for_anothers_address_is_a_conflict() -> None:
     core, network = started(with_plan=True)
     punt(network, "leaf2", 3, advertisement(THERE, OTHER))
