@@ -11,6 +11,7 @@ from math import inf
 from controller.fabric.edge_paths import AnyPaths, EdgePaths, planned_paths
 from controller.fabric.model import FabricView, PortRef, Role
 from controller.fabric.paths import Pair, link_capacities
+from controller.placement.effort import FULL, Effort
 from controller.placement.moves import Replan, replan
 from controller.placement.place import certify
 from controller.placement.problem import Demand, Phases, Placement, Problem
@@ -33,6 +34,7 @@ def placed_around(
     group_of: Mapping[str, str],
     threshold: float,
     phases: Phases,
+    effort: Effort = FULL,
 ) -> Around:
     """A placement in which only flows that are there already, or have no other way, cross a silent spine or core.
 
@@ -45,7 +47,7 @@ def placed_around(
     above = (Role.SPINE, Role.CORE, *([Role.LEAF] if isinstance(paths, EdgePaths) else []))
     spines = {dpid for dpid in silent if dpid in view.switches and view.switches[dpid].role in above}
     if not spines:
-        return Around(problem, replan(problem, threshold if not silent else inf, group_of=group_of))
+        return Around(problem, replan(problem, threshold if not silent else inf, effort, group_of))
     links = tuple(link for link in view.links if spines.isdisjoint((link.a.dpid, link.b.dpid)))
     open_paths = planned_paths(replace(view, links=links))
     through = tuple(d for d in demands if _must_cross(d, spines, paths, open_paths))
@@ -53,8 +55,8 @@ def placed_around(
     around = tuple(d for d in demands if d.flow_id not in crossing)
     # In two tiers these share no link: one has all links of silent spines, and no others.
     parts = (
-        replan(replace(problem, demands=around, paths=open_paths), inf, group_of=group_of),
-        replan(replace(problem, demands=through), inf, group_of=group_of),
+        replan(replace(problem, demands=around, paths=open_paths), inf, effort, group_of),
+        replan(replace(problem, demands=through), inf, effort, group_of),
     )
     placement = _together(*(part.placement for part in parts), phased=bool(phases))
     moves = tuple(move for part in parts for move in part.moves)

@@ -21,6 +21,7 @@ from controller.pipeline.refusals import NoRoom
 from controller.pipeline.rules import AddRule, SwitchTables
 from controller.pipeline.steering import SteeredFlow, Steering
 from controller.placement.completion import with_completion
+from controller.placement.effort import first_effort
 from controller.placement.moves import THRESHOLD, Move
 from controller.placement.phases import PhaseKey, spread
 from controller.placement.problem import Demand
@@ -155,7 +156,10 @@ class _Planning:
                 for u, load in placed.items()
             )
             phases = spread({unit_id(u): load.phases for u, load in placed.items() if load.phases})
-            around = placed_around(demands, self.state.view, silent, self.background_bps, group_of, threshold, phases)
+            effort = first_effort(len(demands))
+            around = placed_around(
+                demands, self.state.view, silent, self.background_bps, group_of, threshold, phases, effort
+            )
             found = around.found.placement.paths
             paths = {unit: path for unit in placed if (path := found.get(unit_id(unit))) is not None}
             fitted = fit(self.state.near, steered_flows(self.state, paths), self.rooms, out, rank)

@@ -14,8 +14,9 @@ from controller.fabric.model import Path
 from controller.fabric.paths import IntArray
 from controller.placement.by_phase import moved_by_phase
 from controller.placement.cut_bounds import cut_bound
+from controller.placement.effort import FULL, Effort
 from controller.placement.instance import TOLERANCE, FloatArray, Instance, in_order
-from controller.placement.place import IMPROVED, IMPROVEMENT_STEPS, answer, refine
+from controller.placement.place import IMPROVED, answer, refine
 from controller.placement.problem import Placement, Problem, at_level
 from controller.placement.proof import prove
 from controller.placement.splitting import place_parts
@@ -52,7 +53,7 @@ _NO_GROUPS: Mapping[str, str] = MappingProxyType({})
 def replan(
     problem: Problem,
     threshold: float = THRESHOLD,
-    improvement_steps: int = IMPROVEMENT_STEPS,
+    effort: Effort = FULL,
     group_of: Mapping[str, str] = _NO_GROUPS,
 ) -> Replan:
     """The placement of `problem`, whose pins say where flows are now. Raises as `place` does.
@@ -69,7 +70,7 @@ def replan(
     levels = sorted({d.priority for d in problem.demands}, reverse=True) or [0]
     for level in levels:
         present = problem if len(levels) == 1 else at_level(problem, level, settled)
-        search = _Search(present, frozenset(settled), before, improvement_steps, group_of)
+        search = _Search(present, frozenset(settled), before, effort, group_of)
         found = search.replan(threshold)
         settled.update(found.placement.paths)
         moves += found.moves
@@ -85,11 +86,11 @@ class _Search:
     problem: Problem
     settled: frozenset[str]
     before: Mapping[str, Path]
-    steps: int
+    effort: Effort
     group_of: Mapping[str, str]
 
     def replan(self, threshold: float) -> Replan:
-        kept = place_parts(self.problem, self.group_of, self.steps)
+        kept = place_parts(self.problem, self.group_of, self.effort)
         forced = self._forced(kept)
         now = kept.certificate
         if now.gap <= threshold:
@@ -133,22 +134,22 @@ class _Search:
         instance = Instance.of(free)
         start = _rows(instance, kept.paths)
         bound = cut_bound(instance)
-        found = refine(instance, start, bound, self.steps)
+        found = refine(instance, start, bound, self.effort)
         method = kept.certificate.method.split("+")[0] + IMPROVED
         if _peak_s(instance, found) > bound.seconds * (1 + THRESHOLD):
-            anew = place_parts(free, self.group_of, self.steps)
+            anew = place_parts(free, self.group_of, self.effort)
             if anew.certificate.max_load_s < _peak_s(instance, found) * (1 - THRESHOLD):
                 found, method = _rows(instance, anew.paths), anew.certificate.method
         found = _put_back(instance, start, found)
         return answer(free, instance, found, method, prove(instance, found, bound))
 
     def _slot_placed(self, slot: Problem) -> Placement:
-        return place_parts(slot, self.group_of, self.steps)
+        return place_parts(slot, self.group_of, self.effort)
 
     def _slot_moved(self, slot: Problem) -> Placement:
         """The slot's own best moves from where its flows are."""
         before = {d.flow_id: d.pinned or () for d in slot.demands}
-        return _Search(slot, self.settled, before, self.steps, self.group_of).replan(THRESHOLD).placement
+        return _Search(slot, self.settled, before, self.effort, self.group_of).replan(THRESHOLD).placement
 
 
 def _share(value: float) -> str:

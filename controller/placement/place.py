@@ -12,6 +12,7 @@ from controller.placement.by_phase import place_by_phase
 from controller.placement.certificate import Certificate
 from controller.placement.channels import ExactPlacement, colouring_start, place_exactly
 from controller.placement.cut_bounds import Bound, cut_bound
+from controller.placement.effort import FULL, Effort
 from controller.placement.exchange import exchange
 from controller.placement.improvement import improve
 from controller.placement.instance import TOLERANCE, Instance, in_order
@@ -30,14 +31,13 @@ NOTHING_TO_PLACE = "nothing-to-place"
 # Every flow is pinned to a live path.
 KEPT = "kept"
 
-# Path evaluations that local search may spend, about 10 microseconds each, and flows that trading may move for each.
-IMPROVEMENT_STEPS = 4_000
+# Flows that trading may move for each step of effort.
 _TRADES = 15
 # A gap that is worth solving a small problem for.
 _SOLVE_ABOVE = 0.001
 
 
-def place(problem: Problem, improvement_steps: int = IMPROVEMENT_STEPS) -> Placement:
+def place(problem: Problem, effort: Effort = FULL) -> Placement:
     """A path for every demand that has one, and how near to optimal the whole is.
 
     The fullest link is never fuller than the plain least-loaded heuristic leaves it (with priorities: as it leaves it
@@ -46,9 +46,9 @@ def place(problem: Problem, improvement_steps: int = IMPROVEMENT_STEPS) -> Place
     """
     demands = in_order(problem.demands)
     if len({demand.priority for demand in demands}) > 1:
-        return _by_priority(problem, improvement_steps)
+        return _by_priority(problem, effort)
     if problem.phases:
-        return place_by_phase(problem, lambda slot: place(slot, improvement_steps))
+        return place_by_phase(problem, lambda slot: place(slot, effort))
     routes = routes_for(problem.paths, ((d.src_leaf, d.dst_leaf) for d in demands))
     if demands and isinstance(routes, TwoTierRoutes):
         exact = place_exactly(problem, demands, routes.table)
@@ -58,15 +58,15 @@ def place(problem: Problem, improvement_steps: int = IMPROVEMENT_STEPS) -> Place
     bound = cut_bound(instance)
     if not instance.demands:
         return answer(problem, instance, instance.chosen, NOTHING_TO_PLACE, bound)
-    method, chosen = best_found(instance, bound, improvement_steps)
-    return answer(problem, instance, *with_proof(instance, chosen, method, bound, improvement_steps))
+    method, chosen = best_found(instance, bound, effort)
+    return answer(problem, instance, *with_proof(instance, chosen, method, bound, effort))
 
 
-def _by_priority(problem: Problem, steps: int) -> Placement:
+def _by_priority(problem: Problem, effort: Effort) -> Placement:
     """Level by level, the highest first, each around what the levels above it have chosen."""
     settled: dict[str, Path] = {}
     for level in sorted({demand.priority for demand in problem.demands}, reverse=True):
-        placement = place(at_level(problem, level, settled), steps)
+        placement = place(at_level(problem, level, settled), effort)
         settled.update(placement.paths)
     return placement
 
@@ -102,10 +102,12 @@ def certify(max_load_s: float, lower_bound_s: float, method: str, bound: str = "
     )
 
 
-def best_found(instance: Instance, bound: Bound, steps: int) -> tuple[str, IntArray]:
+def best_found(instance: Instance, bound: Bound, effort: Effort) -> tuple[str, IntArray]:
     """(method, links): whichever construction leaves the fullest link lowest, improved."""
     if not instance.movable.any():
         return KEPT, instance.chosen
+    if not effort.thorough:
+        return _first_found(instance, bound, effort)
     enough_s = bound.seconds * (1 + TOLERANCE)
 
     def peak_s(chosen: IntArray) -> float:
@@ -120,7 +122,7 @@ def best_found(instance: Instance, bound: Bound, steps: int) -> tuple[str, IntAr
     plain = least_loaded(instance)
     if best is None or peak_s(plain) <= peak_s(best) * (1 + TOLERANCE):
         best, method = plain, LEAST_LOADED
-    improved = refine(instance, best, bound, steps)
+    improved = refine(instance, best, bound, effort)
     if peak_s(improved) > enough_s and not instance.movable.all():
         around = colouring_start(instance, around_pins=True)
         between = least_loaded(instance, *around) if around is not None else improved
@@ -129,25 +131,38 @@ def best_found(instance: Instance, bound: Bound, steps: int) -> tuple[str, IntAr
     return method + (IMPROVED if (improved != best).any() else ""), improved
 
 
-def refine(instance: Instance, start: IntArray, bound: Bound, steps: int) -> IntArray:
+def _first_found(instance: Instance, bound: Bound, effort: Effort) -> tuple[str, IntArray]:
+    """The same from one construction: colouring, where flows are alike, else least-loaded."""
+    bits = instance.bits[instance.movable]
+    start = colouring_start(instance) if bits.min() == bits.max() else None
+    first, method = (
+        (least_loaded(instance, *start), EDGE_COLOURING) if start else (least_loaded(instance), LEAST_LOADED)
+    )
+    found = refine(instance, first, bound, effort)
+    return method + (IMPROVED if (found != first).any() else ""), found
+
+
+def refine(instance: Instance, start: IntArray, bound: Bound, effort: Effort) -> IntArray:
     """Local search from `start`, to `bound` at best: flows pushed aside first, then, where that ends, traded."""
-    pushed = improve(instance, start, bound.seconds, steps)
+    pushed = improve(instance, start, bound.seconds, effort.steps)
     load_s = instance.load_s(pushed)
-    if steps <= 0 or float(load_s.max()) <= bound.seconds * (1 + TOLERANCE):
+    if not effort.thorough or effort.steps <= 0 or float(load_s.max()) <= bound.seconds * (1 + TOLERANCE):
         return pushed
     # Trading aims at a limit: one that no placement can meet only costs it steps.
     aim = prove_by_sizes(instance, load_s, bound)
-    return exchange(instance, pushed, aim.seconds, _TRADES * steps)
+    return exchange(instance, pushed, aim.seconds, _TRADES * effort.steps)
 
 
 def with_proof(
-    instance: Instance, chosen: IntArray, method: str, bound: Bound, steps: int
+    instance: Instance, chosen: IntArray, method: str, bound: Bound, effort: Effort
 ) -> tuple[IntArray, str, Bound]:
     """The placement, by which method, and the best bound that can be had; small problems are solved where a gap is left
     and there are steps to spend."""
+    if not effort.thorough:
+        return chosen, method, prove_by_sizes(instance, instance.load_s(chosen), bound)
     bound = prove(instance, chosen, bound)
     peak_s = float(instance.load_s(chosen).max())
-    if peak_s <= bound.seconds * (1 + _SOLVE_ABOVE) or steps <= 0:
+    if peak_s <= bound.seconds * (1 + _SOLVE_ABOVE) or effort.steps <= 0:
         return chosen, method, bound
     solved = solve(instance, peak_s)
     if solved.chosen is not None and float(instance.load_s(solved.chosen).max()) < peak_s * (1 - TOLERANCE):

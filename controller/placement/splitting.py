@@ -17,9 +17,10 @@ from controller.fabric.paths import IntArray
 from controller.placement.by_phase import place_by_phase
 from controller.placement.certificate import Certificate
 from controller.placement.cut_bounds import Bound, cut_bound
+from controller.placement.effort import FULL, Effort
 from controller.placement.instance import TOLERANCE, FloatArray, Instance, in_order
 from controller.placement.phases import split
-from controller.placement.place import IMPROVEMENT_STEPS, answer, best_found, place, refine, with_proof
+from controller.placement.place import answer, best_found, place, refine, with_proof
 from controller.placement.problem import Demand, Phases, Placement, Problem, at_level
 
 SPLIT = "+split"
@@ -41,9 +42,7 @@ class SplitPlacement:
     certificate: Certificate
 
 
-def place_split(
-    problem: Problem, queue_pairs: Mapping[str, int], improvement_steps: int = IMPROVEMENT_STEPS
-) -> SplitPlacement:
+def place_split(problem: Problem, queue_pairs: Mapping[str, int], effort: Effort = FULL) -> SplitPlacement:
     """`queue_pairs[flow_id]` says over how many paths a flow may go, by equal shares of its bytes; 1 where not said.
 
     Never worse than `place` on the same problem, but where there are several priorities. Pinned flows stay whole and
@@ -53,7 +52,7 @@ def place_split(
     demands = tuple(part for of_flow in parts.values() for part in of_flow)
     group_of = {part.flow_id: flow_id for flow_id, of_flow in parts.items() for part in of_flow}
     phases = _phases_of_parts(problem.phases, parts)
-    placed = place_parts(replace(problem, demands=demands, phases=phases), group_of, improvement_steps)
+    placed = place_parts(replace(problem, demands=demands, phases=phases), group_of, effort)
     paths = {
         flow_id: tuple(placed.paths[part.flow_id] for part in of_flow)
         for flow_id, of_flow in parts.items()
@@ -84,7 +83,7 @@ def _phases_of_parts(phases: Phases, parts: Mapping[str, Sequence[Demand]]) -> P
     }
 
 
-def place_parts(problem: Problem, group_of: Mapping[str, str], improvement_steps: int = IMPROVEMENT_STEPS) -> Placement:
+def place_parts(problem: Problem, group_of: Mapping[str, str], effort: Effort = FULL) -> Placement:
     """As `place`, but demands with one `group_of[flow_id]` are parts of one flow: they keep together on one path unless
     parting them lowers the fullest link. A demand without a group is a flow of its own.
 
@@ -93,40 +92,64 @@ def place_parts(problem: Problem, group_of: Mapping[str, str], improvement_steps
     """
     levels = sorted({demand.priority for demand in problem.demands}, reverse=True)
     if len(levels) <= 1:
-        return _place_level(problem, group_of, improvement_steps)
+        return _place_level(problem, group_of, effort)
     settled: dict[str, Path] = {}
     for level in levels:
-        placement = _place_level(at_level(problem, level, settled), group_of, improvement_steps)
+        placement = _place_level(at_level(problem, level, settled), group_of, effort)
         settled.update(placement.paths)
     return placement
 
 
-def _place_level(problem: Problem, group_of: Mapping[str, str], steps: int) -> Placement:
+def _place_level(problem: Problem, group_of: Mapping[str, str], effort: Effort) -> Placement:
     if problem.phases:
-        return place_by_phase(problem, lambda slot: _place_level(slot, group_of, steps))
+        return place_by_phase(problem, lambda slot: _place_level(slot, group_of, effort))
     demands = in_order(problem.demands)
     flows = _flows(demands, group_of)
-    together = place(replace(problem, demands=tuple(_whole(parts) for parts in flows)), steps)
+    of_whole = replace(problem, demands=tuple(_whole(parts) for parts in flows))
     if len(flows) == len(demands):
-        return together
+        return place(of_whole, effort)
     instance = Instance.of(replace(problem, demands=demands))
     bound, members = cut_bound(instance), _members(instance, flows)
+    if not effort.thorough and cut_bound(Instance.of(of_whole)).seconds > bound.seconds * (1 + TOLERANCE):
+        # Flows must part to reach the bound, so that where they would go whole need not be known.
+        return _parts_first(problem, instance, bound, members, effort)
+    together = place(of_whole, effort)
     if not instance.demands or together.certificate.max_load_s <= bound.seconds * (1 + TOLERANCE):
         return _parted(together, flows)
     chosen = _rows(instance, _parted(together, flows).paths)
     if members:
-        chosen = _spread(instance, chosen, bound, steps)
-    chosen, method, bound = with_proof(instance, chosen, together.certificate.method, bound, steps)
+        chosen = _spread(instance, chosen, bound, effort)
+    return _put_together(problem, instance, chosen, together.certificate.method, bound, members, effort)
+
+
+def _parts_first(
+    problem: Problem, instance: Instance, bound: Bound, members: Sequence[Sequence[int]], effort: Effort
+) -> Placement:
+    method, chosen = best_found(instance, bound, effort)
+    return _put_together(problem, instance, chosen, method, bound, members, effort)
+
+
+def _put_together(
+    problem: Problem,
+    instance: Instance,
+    chosen: IntArray,
+    method: str,
+    bound: Bound,
+    members: Sequence[Sequence[int]],
+    effort: Effort,
+) -> Placement:
+    """The answer, with flows made whole where that costs nothing."""
+    chosen, method, bound = with_proof(instance, chosen, method, bound, effort)
     chosen = _merged(instance, chosen, members)
     split = any(len({tuple(row) for row in chosen[numbers].tolist()}) > 1 for numbers in members)
     return answer(problem, instance, chosen, method.split("+")[0] + SPLIT if split else method, bound)
 
 
-def _spread(instance: Instance, start: IntArray, bound: Bound, steps: int) -> IntArray:
+def _spread(instance: Instance, start: IntArray, bound: Bound, effort: Effort) -> IntArray:
     """The parts taken off full links, or, where that leaves a gap, all placed anew."""
-    chosen = refine(instance, start, bound, steps)
+    chosen = refine(instance, start, bound, effort)
     if _peak_s(instance, chosen) > bound.seconds * (1 + _ANEW_ABOVE):
-        _, anew = best_found(instance, bound, steps)
+        _, anew = best_found(instance, bound, effort)
         if _peak_s(instance, anew) < _peak_s(instance, chosen) * (1 - TOLERANCE):
             return anew
     return chosen

@@ -11,6 +11,7 @@ from controller.placement import baselines
 from controller.placement.bounds import lower_bound_s
 from controller.placement.certificate import Certificate
 from controller.placement.channels import colouring_start
+from controller.placement.effort import FIRST, Effort
 from controller.placement.instance import Instance
 from controller.placement.least_loaded import least_loaded
 from controller.placement.place import EDGE_COLOURING, place
@@ -58,12 +59,22 @@ def test_never_worse_than_the_colouring_it_may_start_from(problem: Problem, step
     start = colouring_start(instance)
     if start is not None:
         coloured = instance.load_s(least_loaded(instance, *start)).max()
-        assert place(problem, steps).certificate.max_load_s <= coloured * JUST_ABOVE
+        assert place(problem, Effort(steps)).certificate.max_load_s <= coloured * JUST_ABOVE
 
 
 @given(problems(pins=True))
 def test_every_path_is_live_and_every_load_adds_up(problem: Problem) -> None:
     check_answer(problem, place(problem))
+
+
+@given(problems(pins=True))
+def test_so_it_is_with_little_effort_which_is_never_worse_than_least_loaded(problem: Problem) -> None:
+    placed = place(problem, FIRST)
+    check_answer(problem, placed)
+    equal = len({d.size_bytes for d in problem.demands}) < 2
+    plain = baselines.least_loaded(problem).certificate
+    assert equal or placed.certificate.max_load_s <= plain.max_load_s * JUST_ABOVE
+    assert placed.certificate.lower_bound_s <= optimum_s(problem) * JUST_ABOVE or not placed.paths
 
 
 @given(problems(pins=True), st.integers(1, 4), st.integers(0, 5))

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.placement.baselines import least_loaded
+from controller.placement.effort import FIRST
 from controller.placement.place import place
 from controller.placement.problem import Demand, Problem
 from controller.placement.splitting import place_split
@@ -52,6 +54,25 @@ def test_the_bound_holds_for_every_way_of_placing_the_parts(problem: Problem, qu
     )
     best = optimum_s(replace(few, demands=parts))
     assert split.certificate.lower_bound_s <= best * (1 + 1e-4)
+
+
+@given(problems(pins=True), st.integers(2, 4))
+def test_with_little_effort_parts_are_never_worse_than_least_loaded_or_whole_flows(
+    problem: Problem, queue_pairs: int
+) -> None:
+    split = place_split(problem, {d.flow_id: queue_pairs for d in problem.demands}, FIRST)
+    parts = tuple(
+        replace(
+            d, flow_id=f"{d.flow_id}#{n}", size_bytes=d.size_bytes // queue_pairs + (n < d.size_bytes % queue_pairs)
+        )
+        for d in problem.demands
+        for n in range(queue_pairs)
+    )
+    apart = least_loaded(replace(problem, demands=parts)).certificate.max_load_s
+    whole = place(problem, FIRST).certificate.max_load_s
+    assert split.certificate.max_load_s <= max(apart, whole) * JUST_ABOVE
+    assert split.certificate.lower_bound_s <= split.certificate.max_load_s * JUST_ABOVE
+    assert split.whole.keys() | split.parts.keys() == place(problem).paths.keys()
 
 
 def test_three_flows_over_two_links_need_one_split() -> None:

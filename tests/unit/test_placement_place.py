@@ -10,6 +10,7 @@ from controller.fabric.paths import link_capacities, two_tier_paths
 from controller.placement import baselines
 from controller.placement.bounds import lower_bound_s
 from controller.placement.completion import counted_background, with_completion
+from controller.placement.effort import Effort
 from controller.placement.place import place
 from controller.placement.problem import Demand, Placement, Problem
 from tests.unit.fabrics import RATE_BPS, leaf, plan, spine, view
@@ -173,7 +174,7 @@ def test_one_flow_may_push_another_aside() -> None:
     assert placed.certificate.max_load_s == pytest.approx(6 * FLOW_S)
     assert placed.certificate.proven_optimal
     assert placed.certificate.method == "least-loaded+improve"
-    assert place(problem, improvement_steps=0).certificate.max_load_s == pytest.approx(7 * FLOW_S)
+    assert place(problem, effort=Effort(0)).certificate.max_load_s == pytest.approx(7 * FLOW_S)
 
 
 def test_the_better_start_is_taken() -> None:
@@ -190,7 +191,7 @@ def test_the_better_start_is_taken() -> None:
     ]
     problem = problem_on(fabric_without(view(plan(leaves=5, spines=4)), *cut), demands)
     assert baselines.least_loaded(problem).certificate.max_load_s > 3 * FLOW_S
-    coloured = place(problem, improvement_steps=0).certificate
+    coloured = place(problem, effort=Effort(0)).certificate
     assert (coloured.method, coloured.proven_optimal) == ("edge-colouring", False)
     assert 2 * FLOW_S < coloured.max_load_s < 2.1 * FLOW_S
     improved = place(problem).certificate
