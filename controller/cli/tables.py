@@ -24,6 +24,7 @@ _STATE_STYLES = {
     "planned": "green",
     "suspect": "yellow",
     "held": "yellow",
+    "gray": "yellow",
     "degraded": "yellow",
     "ecmp": "yellow",
     "down": "bold red",
@@ -131,7 +132,7 @@ def link_table(links: Iterable["fabric_pb2.Link"]) -> Table:
 def link_reasons(links: Iterable["fabric_pb2.Link"]) -> list[Text]:
     """Why links are not up, what needs a person first: a switch that is off takes many links with it."""
     wanting = [link for link in links if link.reason]
-    wanting.sort(key=lambda k: (k.state not in ("suspect", "held"), k.a.switch, k.a.port_no, k.b.switch, k.b.port_no))
+    wanting.sort(key=lambda k: (k.state not in _WANTING, k.a.switch, k.a.port_no, k.b.switch, k.b.port_no))
     lines = [
         Text.assemble(f"{endpoint_text(k.a)} - {endpoint_text(k.b)}: ", state_text(k.state), f", {k.reason}")
         for k in wanting[:_MOST_REASONS]
@@ -141,6 +142,7 @@ def link_reasons(links: Iterable["fabric_pb2.Link"]) -> list[Text]:
 
 
 _MOST_REASONS = 10
+_WANTING = ("suspect", "held", "gray")
 _LINK_NUMBERS = ("rate", "a→b", "b→a", "flows →", "←")
 
 

@@ -6,9 +6,10 @@ that it shows when it has become clean.
 """
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from controller.core.avoidance import Origin
-from controller.core.commands import Command, Report, Severity
+from controller.core.commands import Report, Severity
 from controller.core.remembered import Avoidance
 from controller.core.state import State
 from controller.fabric.discovery import Cable
@@ -17,6 +18,18 @@ from controller.health.gray import Evidence, GrayLinks
 
 # Heartbeats that leave more often than once a period: with one every 0.25 s, 60 a second.
 _PROBES_PER_BEAT = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A link is gray from now on, or not any more; `reason` is the evidence in words."""
+
+    cable: Cable
+    reason: str = ""
+
+    @property
+    def over(self) -> bool:
+        return not self.reason
 
 
 class GrayWatch:
@@ -28,28 +41,34 @@ class GrayWatch:
         # Whose avoidance is laid down in the state.
         self._acted_on: set[Cable] = set()
 
-    def follow(self, known: Collection[Cable], now_s: float) -> tuple[Command, ...]:
-        """A report for each link that has become gray, or is no longer; empty: nothing has changed."""
+    def follow(self, known: Collection[Cable], now_s: float) -> tuple[Verdict, ...]:
+        """Which links have become gray, or are so no longer; the state says that they are to be avoided, or not."""
         gray = self.links.gray
         if not gray and not self._acted_on:
             return ()
         for cable in [cable for cable in gray if cable not in known]:
             self.links.forget(cable)
         self.links.release(now_s)
-        reports = [self._avoid(cable) for cable in sorted(gray.keys() - self._acted_on)]
-        reports += [self._release(cable) for cable in sorted(self._acted_on - gray.keys())]
-        return tuple(reports)
+        verdicts = [self._avoid(cable) for cable in sorted(gray.keys() - self._acted_on)]
+        verdicts += [self._release(cable) for cable in sorted(self._acted_on - gray.keys())]
+        return tuple(verdicts)
 
-    def _avoid(self, cable: Cable) -> Report:
+    def _avoid(self, cable: Cable) -> Verdict:
         reason = self.worded(self.links.gray[cable].evidence)
         self._acted_on.add(cable)
         self._state.avoided.avoid(cable, Origin.GRAY, Avoidance(reason))
-        return Report(Severity.WARNING, f"link {self._name(cable)} is gray and is avoided: {reason}")
+        return Verdict(cable, reason)
 
-    def _release(self, cable: Cable) -> Report:
+    def _release(self, cable: Cable) -> Verdict:
         self._acted_on.discard(cable)
         self._state.avoided.release(cable, Origin.GRAY)
-        return Report(Severity.INFO, f"link {self._name(cable)} has been clean and may carry traffic again")
+        return Verdict(cable)
+
+    def report(self, verdict: Verdict) -> Report:
+        name = " - ".join(f"{self._plan.name(end.dpid)}:{end.port_no}" for end in verdict.cable)
+        if verdict.over:
+            return Report(Severity.INFO, f"link {name} has been clean for long and may carry traffic again")
+        return Report(Severity.WARNING, f"link {name} is gray and is avoided: {verdict.reason}")
 
     def worded(self, evidence: Evidence) -> str:
         """What was lost where, in words."""
@@ -58,9 +77,6 @@ class GrayWatch:
         )
         packets = f"{evidence.lost:,} of {evidence.sent:,} packets ({100 * evidence.share:.2g} %)"
         return f"{sender} -> {receiver} lost {packets} in {evidence.seconds:.0f} s"
-
-    def _name(self, cable: Cable) -> str:
-        return " - ".join(f"{self._plan.name(end.dpid)}:{end.port_no}" for end in cable)
 
     def probed(self, dpid: int) -> tuple[int, ...]:
         """The ports out of which so many more heartbeats are to go."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from controller.core.commands import Command, ConfigureBfd, ReadPortStatistics, Report, SendPacket, Severity
 from controller.core.events import BfdRead, PortStatisticsRead
-from controller.core.gray_watch import GrayWatch
+from controller.core.gray_watch import GrayWatch, Verdict
 from controller.core.settings import CoreSettings
 from controller.core.state import State, SwitchState
 from controller.fabric import beacon
@@ -38,6 +38,7 @@ class LinkNews:
     commands: tuple[Command, ...] = ()
     came_up: tuple[PortRef, ...] = ()
     due_s: float | None = None
+    gray: tuple[Verdict, ...] = ()
 
 
 class LinkWatch:
@@ -75,9 +76,9 @@ class LinkWatch:
         changes = self.links.follow(now_s, self.answers)
         told = self._follow_bfd(now_s, changed=bool(changes))
         verdicts = self.gray.follow(self.links.of, now_s)
-        told += verdicts
+        told += tuple(map(self.gray.report, verdicts))
         if not changes and self.links.spare == self._spare:
-            return LinkNews(told, due_s=now_s if verdicts else None)
+            return LinkNews(told, due_s=now_s if verdicts else None, gray=verdicts)
         self._spare = set(self.links.spare)
         before, self._last_resort = self._last_resort, self._needed()
         lost = not before <= self._last_resort | self.links.up or any(c.before is LinkState.UP for c in changes)
@@ -90,7 +91,7 @@ class LinkWatch:
         reports = (self._report(change) for change in changes)
         came_up = (end for change in changes if change.after is LinkState.UP for end in change.cable)
         commands = (*told, *(report for report in reports if report is not None))
-        return LinkNews(commands, tuple(came_up), due_s)
+        return LinkNews(commands, tuple(came_up), due_s, verdicts)
 
     def _needed(self) -> frozenset[Cable]:
         if not self.links.spare:

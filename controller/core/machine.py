@@ -368,6 +368,8 @@ class Core:
     def _listen(self, now_s: float) -> list[Command]:
         """Sends the beacons that are due, and looks for those that stay out."""
         news = self.watch.follow(now_s)
+        for verdict in news.gray:
+            self.chronicle.avoided(verdict.cable, Origin.GRAY, verdict.reason, now_s, over=verdict.over)
         if news.due_s is not None:
             self._fabric_changed(news.due_s)
             self.chronicle.links(self.usable, now_s)

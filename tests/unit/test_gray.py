@@ -9,6 +9,8 @@ from fabrics import leaf, plan, spine
 from controller.core.avoidance import Origin
 from controller.core.machine import Core
 from controller.core.settings import CoreSettings
+from controller.core.views.link_condition import link_condition
+from controller.fabric.discovery import cable_of
 from controller.fabric.model import PortRef
 from controller.fabric.plan import FabricPlan
 from controller.health.gray import LEAST_SENT, LEAST_SHARE, Evidence, GrayLinks
@@ -217,12 +219,17 @@ def test_a_lossy_cable_is_avoided_with_its_evidence_and_comes_back_when_it_is_me
     cable = network.cable("leaf1", "spine2")
     network.make_lossy(cable, 0.02, sender=sender)
     network.run_for(20.0)
-    ends = tuple(sorted(end for end in (cable.a, cable.b) if isinstance(end, PortRef)))
+    a, b = (end for end in (cable.a, cable.b) if isinstance(end, PortRef))
+    ends = cable_of(a, b)
     assert list(core.state.avoided.of(Origin.GRAY)) == [ends]
     reason = core.state.avoided.of(Origin.GRAY)[ends].reason
     assert f"{sender}:" in reason.partition(" -> ")[0]
     assert "packets" in reason
     assert len(core.state.view.links) == 8
+    condition = link_condition(core, ends, network.now_s)
+    assert condition[:2] == ("gray", "lossy")
+    assert condition[2].startswith(reason)
+    assert any(reason in entry.message for entry in core.chronicle.history.entries)
     network.run_for(100.0)
     assert len(core.state.view.links) == 8
     network.restore(cable)

@@ -1,11 +1,14 @@
 """What is to be said of a link: its state, the cause as one word, and a sentence that says where and what to look at.
 
-What the states mean, and what leads to them, is decided in `health.link_states`.
+What the states mean, and what leads to them, is decided in `health.link_states`. A link that is up and loses packets is
+called "gray" (`health.gray`).
 """
 
 from collections.abc import Iterator
 
+from controller.core.avoidance import Origin
 from controller.core.machine import Core
+from controller.core.remembered import Avoidance
 from controller.fabric.discovery import Cable, Seen
 from controller.fabric.model import PortRef
 from controller.health.link_states import LinkState, Past
@@ -18,7 +21,8 @@ def link_condition(core: Core, cable: Cable, now_s: float) -> tuple[str, str, st
     if record is None or record.state is LinkState.UNKNOWN:
         return _never_seen(core, cable)
     if record.state is LinkState.UP:
-        return record.state.value, "", ""
+        gray = core.state.avoided.of(Origin.GRAY).get(cable)
+        return (record.state.value, "", "") if gray is None else ("gray", "lossy", _why_gray(core, cable, gray, now_s))
     return record.state.value, record.cause.value, _reason(core, cable, record, now_s)
 
 
@@ -69,11 +73,21 @@ def _reason(core: Core, cable: Cable, record: LinkRecord, now_s: float) -> str:
         case Seen.NO_CARRIER:
             dark = [_port(core, end) for end in cable if not _has_carrier(core, end)]
             return f"no carrier at {' and '.join(dark)}" if dark else "its carrier was lost a moment ago"
+        case Seen.BFD_DOWN:
+            return "beacons arrive, but the switches' own check (BFD) has failed, so they do not use it"
         case Past.FLAPPING:
             back_s = max(0.0, record.penalty.released_at_s(core.links.settings) - now_s)
             used = "; used all the same, as nothing else joins its leaves" if cable in core.usable else ""
             return f"it flapped {record.penalty.flaps} times; back in {back_s:.0f} s if it stays calm{used}"
     return "no beacon arrives at either end, although both switches are at work"
+
+
+def _why_gray(core: Core, cable: Cable, why: Avoidance, now_s: float) -> str:
+    if cable in core.state.reduced.used:
+        return f"{why.reason}; used all the same, as nothing else joins the hosts beyond it"
+    known = core.watch.gray.links.gray.get(cable)
+    left_s = 0.0 if known is None else max(0.0, known.released_at_s - now_s)
+    return f"{why.reason}; avoided, and back in {left_s:.0f} s if it loses nothing more"
 
 
 def _why_ambiguous(core: Core, cable: Cable) -> str:
