@@ -6,7 +6,7 @@ it up again by another way. Every bounce is counted in the mark (`marks`), and o
 is to send the packet up again; so it ends after `MOST_BOUNCES`, whatever the switches believe of one another.
 
 Decides who bounces what, and where bounced packets go on. Routes without failures are decided in `compile`; a switch
-that is short of room goes without (`core.capacity`). docs/decisions/0017-the-downstream-detour.md says why it is so.
+that is short of room goes without (`core.capacity`). docs/decisions/0018-the-downstream-detour.md says why it is so.
 """
 
 from collections import Counter, defaultdict

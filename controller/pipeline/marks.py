@@ -50,12 +50,28 @@ def set_bounced(bounces: int, number: int, *, turned: bool = False) -> SetField:
 SET_LAST_HOP = SetField("eth_src", LAST_HOP)
 
 
-def mark_words(mac: int) -> str | None:
-    """ "bounced once", "on its last hop after a detour"; None for a MAC address that is no mark."""
-    if mac == LAST_HOP:
+def mark_words(mac: int, mask: int | None = None) -> str | None:
+    """ "on a detour, bounced once", "on its last hop after a detour"; None for what is no mark. With a mask, only as
+    much as that says."""
+    if mac == LAST_HOP and mask is None:
         return "on its last hop after a detour"
-    if mac & BOUNCED[1] != BOUNCED[0]:
+    seen = -1 if mask is None else mask
+    if mac & seen & BOUNCED[1] != BOUNCED[0]:
         return None
     bounces = (mac & _COUNT) >> LEAF_BITS
-    often = {1: "once", 2: "twice"}.get(bounces, f"{bounces} times")
-    return f"bounced {often}" + (", turned by a core" if mac & _TURNED else "")
+    often = {1: ", bounced once", 2: ", bounced twice"}.get(bounces, f", bounced {bounces} times")
+    turned = ", turned by a core" if mac & seen & _TURNED else ""
+    return f"on a detour{often if seen & _COUNT == _COUNT else ''}{turned}"
+
+
+def detour_words(came: int, goes: int) -> str | None:
+    """What a switch does with a packet that came in and leaves with these source MAC addresses; None: nothing that has
+    to do with a detour."""
+    before, after = mark_words(came), mark_words(goes)
+    if after is None or (before is not None and goes == LAST_HOP == came):
+        return None
+    if goes == LAST_HOP:
+        return "the packet is on a detour and goes down on its last hop"
+    if came == goes:
+        return "the packet is on a detour and goes on by another way than the one it came from"
+    return f"no way down is live: the packet goes back where it came from, {after}"

@@ -23,6 +23,7 @@ from controller.pipeline.rules import (
     FIELD_BITS,
     OFPP_ANY,
     OFPP_CONTROLLER,
+    OFPP_IN_PORT,
     Action,
     Bucket,
     Bundle,
@@ -124,6 +125,10 @@ def match_words(match: Match) -> str:
     if broadcast == MatchField("eth_dst", BROADCAST_MAC):
         said.append("to all")
         del left["eth_dst"]
+    source = left.get("eth_src")
+    if source is not None and (marked := mark_words(source.value, source.mask)) is not None:
+        said.append(marked)
+        del left["eth_src"]
     said += [phrase.format(_value_and_mask(left.pop(name))) for name, phrase in _ENDS.items() if name in left]
     details = [phrase.format(_value_and_mask(left.pop(name))) for name, phrase in _DETAILS.items() if name in left]
     # A field that only others match on keeps its name.
@@ -168,6 +173,8 @@ def action_words(action: Action, port_words: Callable[[int], str]) -> str:
     """`port_words` says where a port leads."""
     match action:
         case Output(port_no):
+            if port_no == OFPP_IN_PORT:
+                return "back where it came in"
             return "to the controller" if port_no == OFPP_CONTROLLER else f"to {port_words(port_no)}"
         case ToGroup(group_id):
             return f"group {group_id:#x}"
@@ -175,6 +182,8 @@ def action_words(action: Action, port_words: Callable[[int], str]) -> str:
             return f"queue {queue_id}"
         case SetField("ip_dscp", value):
             return f"DSCP {value}"
+        case SetField("eth_src", value) if (words := mark_words(value)) is not None:
+            return f"mark as {words}"
         case SetField(name, value):
             return f"set {name} to {value_text(name, value)}"
         case SetTtl(ttl):

@@ -13,6 +13,7 @@ from controller.core.machine import Core
 from controller.core.tracing import EndKind, HeldTables, trace
 from controller.core.views.common import known_hosts
 from controller.core.views.trace import PacketTraceView, TracedSwitchView, roce_packet
+from controller.fabric.model import PortRef
 from controller.jobs.collective import Algorithm, Collective, Operation, QueuePairPorts
 from controller.pipeline.diff import ActualTables
 from controller.pipeline.flow_table import Entry
@@ -170,6 +171,23 @@ def test_a_dead_uplink_is_avoided_by_the_group_before_the_controller_has_put_it_
     assert [member.taken for member in choice.members] == [False, True, False, False]
     assert after.outputs[0].port_no != port_no
     assert "not acknowledged" in after.note
+
+
+def test_a_detour_is_told_in_words_while_a_packet_takes_one() -> None:
+    of = plan(leaves=2, spines=2, hosts=1)
+    core, network = settled(of)
+    link = network.cable("spine1", "leaf2")
+    for end in (link.a, link.b):
+        assert isinstance(end, PortRef)
+        dead = network.wiring.by_dpid[end.dpid].set_port_up(end.port_no, False)
+        core.handle(PortChanged(end.dpid, core.state.switches[end.dpid].session_id or "", dead), network.now_s)
+    shown = traced(core, "h11", "h21")
+    notes = [(switch.switch, switch.note.rpartition("; ")[2]) for switch in shown.switches]
+    back = "no way down is live: the packet goes back where it came from, on a detour, bounced once"
+    assert ("spine1", back) in notes
+    assert ("leaf1", "the packet is on a detour and goes on by another way than the one it came from") in notes
+    assert ("spine2", "the packet is on a detour and goes down on its last hop") in notes
+    assert {(end.kind, end.host) for end in shown.ends} == {("host", "h21")}
 
 
 def test_what_others_installed_is_met_and_called_foreign() -> None:

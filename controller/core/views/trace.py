@@ -8,6 +8,7 @@ from controller.core.machine import Core
 from controller.core.tracing import End, Trace, Visit, trace
 from controller.core.views.common import owners, port_namer
 from controller.fabric.model import Host, PortRef
+from controller.pipeline.marks import detour_words
 from controller.pipeline.outcome import Choice, Outcome, Sent, Step
 from controller.pipeline.packet import Packet, udp
 from controller.pipeline.rules import Bundle, Group, GroupKind, Rule
@@ -158,7 +159,7 @@ class _Shown:
             tables=tuple(self._table(dpid, step, outcome) for step in outcome.steps),
             outputs=tuple(self._output(dpid, sent, there) for sent, there in leads_to),
             drops=outcome.drops,
-            note=self._note(dpid),
+            note="; ".join(filter(None, (self._note(dpid), _detour(visit)))),
         )
 
     def _by_hash(self, visit: Visit) -> bool:
@@ -227,6 +228,13 @@ class _Shown:
         if dpid not in self._namers:
             self._namers[dpid] = port_namer(self._core, dpid)
         return self._namers[dpid]
+
+
+def _detour(visit: Visit) -> str | None:
+    """What the switch does about a failed link, if it does anything about one."""
+    came = visit.packet.headers["eth_src"]
+    said = (detour_words(came, sent.packet.headers["eth_src"]) for sent in visit.outcome.sent)
+    return next(filter(None, said), None)
 
 
 def _bundle(choice: Choice, bundle: Bundle, port_words: Callable[[int], str]) -> TracedChoiceView:
