@@ -1,0 +1,197 @@
+"""How long a failure takes the controller: until the groups are repaired, and until the new plan is certified.
+
+    ./heddle bench repair [--leaves 4] [--spines 4] [--queue-pairs 16] [--repetitions 20] [--json]
+
+On a private Mininet fabric (root), with the controller and its agent running and a ring of 256 flows announced, links
+are cut one after the other. Printed are, from the moment of the cut: the switch's own port report, as any controller
+would get it; the controller's first word of it; the new certified plan; and the last barrier of the repair, by which
+all groups and routes are right. The first is what the switch takes, the rest what Heddle adds. Median and worst of all.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "mininet"))
+
+from demo_controllers import OPENFLOW  # noqa: E402
+from demo_job import crossing_order  # noqa: E402
+from heddle.v1 import collective_pb2 as pb  # noqa: E402
+from heddle.v1 import collective_pb2_grpc  # noqa: E402
+from hitless_processes import processes  # noqa: E402
+from lab_fabric import FabricLab  # noqa: E402
+from lab_namespace import LabError  # noqa: E402
+from repair_watch import Timed, events, grpc, port_reports  # noqa: E402
+
+from controller.fabric.plan import FabricPlan  # noqa: E402
+from controller.formats.topology_file import load  # noqa: E402
+
+_HOSTS = 16
+# A link that has just come back waits before it is believed, and flapping would hold it: none is cut twice in a row.
+_CALM_S = 2.0
+_FIRST_PORT = 50_000
+_WANTED_MS = {"repaired": 50.0, "certified plan": 200.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Milliseconds since the cut."""
+
+    link: str
+    port_report: float
+    seen: float
+    planned: float
+    repaired: float
+    moved: int
+    changes: int
+    switches: int
+
+
+def topology(folder: Path, leaves: int, spines: int) -> Path:
+    hosts = max(1, _HOSTS // leaves)
+    path = folder / "repair.yaml"
+    path.write_text(
+        f"name: repair-{leaves}x{spines}\nrate: 20M\n"
+        f"leaf_spine: {{leaves: {leaves}, spines: {spines}, hosts_per_leaf: {hosts}}}\n",
+        encoding="utf-8",
+    )
+    return path
+
+
+def announce(address: str, plan: FabricPlan, queue_pairs: int) -> int:
+    """A ring over all hosts, each connection with so many steerable queue pairs; how many flows that makes."""
+    hosts = crossing_order(plan)
+    ports = [_FIRST_PORT + number for number in range(queue_pairs)]
+    known = [
+        pb.QueuePairPorts(src_rank=i, dst_rank=(i + 1) % len(hosts), udp_source_ports=ports) for i in range(len(hosts))
+    ]
+    collective = pb.Collective(
+        job_id="ring",
+        operation=pb.OPERATION_ALL_REDUCE,
+        algorithm=pb.ALGORITHM_RING,
+        ranks=hosts,
+        size_bytes=1 << 30,
+        queue_pairs=queue_pairs,
+        ports=known,
+    )
+    with grpc.insecure_channel(address) as channel:
+        stub = collective_pb2_grpc.CollectiveServiceStub(channel)
+        answer = stub.AnnounceCollective(pb.AnnounceCollectiveRequest(collective=collective), timeout=60)
+    return len(answer.plan.flows)
+
+
+def cut_one(lab: FabricLab, leaf: str, spine: str, told: Timed, reports: dict[str, Timed]) -> Cut:
+    """Cuts a link, waits for its repair, and restores it."""
+    name = f"{leaf}:"
+    since = {"events": len(told.items), **{s: len(reports[s].items) for s in (leaf, spine)}}
+    before_s = time.time()
+    lab.cut_link(leaf, spine)
+    reported_s = min(reports[s].first(lambda _: True, since[s])[0] for s in (leaf, spine))
+    _, seen = told.first(
+        lambda e: e.topic == "link" and e.subject.startswith(name) and e.cause != "",
+        since["events"],  # type: ignore[attr-defined]
+    )
+    _, plan = told.first(lambda e: e.topic == "plan" and seen.sequence in e.outcome.causes, since["events"])  # type: ignore[attr-defined]
+    lab.restore_link(leaf, spine)
+    outcome = plan.outcome  # type: ignore[attr-defined]
+    start_s = seen.time_s  # type: ignore[attr-defined]
+    return Cut(
+        link=f"{leaf} - {spine}",
+        port_report=_ms(reported_s - before_s),
+        seen=_ms(start_s - before_s),
+        planned=_ms(start_s + outcome.planned_s - before_s),
+        repaired=_ms(start_s + outcome.repaired_s - before_s),
+        moved=outcome.moved,
+        changes=outcome.changes,
+        switches=outcome.switches,
+    )
+
+
+def _ms(seconds: float) -> float:
+    return round(1000 * seconds, 2)
+
+
+def run(leaves: int, spines: int, queue_pairs: int, repetitions: int, log: Path) -> tuple[int, list[Cut]]:
+    """Raises LabError when the fabric does not come up or a repair does not come."""
+    path = topology(log.parent, leaves, spines)
+    plan = load(path)
+    with (
+        FabricLab(plan, controllers=[OPENFLOW], name=f"repair-{os.getpid()}") as lab,
+        processes(lab, path, log) as control,
+    ):
+        flows = announce(control.grpc, plan, queue_pairs)
+        with events(control.grpc) as told, port_reports([s.name for s in plan.switches]) as reports:
+            cuts = []
+            for number in range(repetitions):
+                time.sleep(_CALM_S)
+                leaf, spine = f"leaf{number % leaves + 1}", f"spine{number // leaves % spines + 1}"
+                cuts.append(cut_one(lab, leaf, spine, told, reports))
+                control.wait_ready()
+    return flows, cuts
+
+
+def summary(cuts: list[Cut]) -> dict[str, dict[str, float]]:
+    """Milliseconds since the cut, median and worst; and what Heddle adds to the switch's own report."""
+    columns = {
+        "port report": [cut.port_report for cut in cuts],
+        "seen": [cut.seen for cut in cuts],
+        "certified plan": [cut.planned for cut in cuts],
+        "repaired": [cut.repaired for cut in cuts],
+        "repaired since report": [cut.repaired - cut.port_report for cut in cuts],
+    }
+    return {
+        name: {"median": round(statistics.median(values), 1), "worst": round(max(values), 1)}
+        for name, values in columns.items()
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--leaves", type=int, default=4)
+    parser.add_argument("--spines", type=int, default=4)
+    parser.add_argument("--queue-pairs", type=int, default=16, help="of each of the ring's 16 connections")
+    parser.add_argument("--repetitions", type=int, default=20)
+    parser.add_argument("--log", type=Path, help="where controller and agent write; a temporary file by default")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        log = arguments.log or Path(folder) / "heddle.log"
+        try:
+            flows, cuts = run(arguments.leaves, arguments.spines, arguments.queue_pairs, arguments.repetitions, log)
+        except LabError as error:
+            print(f"repair: {error}", file=sys.stderr)
+            return 2
+    found = summary(cuts)
+    missed = [name for name, wanted in _WANTED_MS.items() if found[name]["worst"] > wanted]
+    if arguments.json:
+        shape = {"leaves": arguments.leaves, "spines": arguments.spines, "flows": flows}
+        every = [{name: getattr(cut, name) for name in Cut.__slots__} for cut in cuts]
+        print(
+            json.dumps(
+                {**shape, "milliseconds": found, "wanted": _WANTED_MS, "missed": missed, "cuts": every}, indent=2
+            )
+        )
+        return int(bool(missed))
+    print(
+        f"{arguments.leaves} leaves, {arguments.spines} spines, {flows} flows, {len(cuts)} cuts; "
+        "milliseconds since the cut"
+    )
+    for name, figures in found.items():
+        wanted = f"   wanted {_WANTED_MS[name]:.0f}" if name in _WANTED_MS else ""
+        print(f"  {name:<22} median {figures['median']:7.1f}   worst {figures['worst']:7.1f}{wanted}")
+    moved = statistics.median(cut.moved for cut in cuts)
+    changes = statistics.median(cut.changes for cut in cuts)
+    switches = statistics.median(cut.switches for cut in cuts)
+    print(f"  a cut moves {moved:.0f} flows with {changes:.0f} changes on {switches:.0f} switches (medians)")
+    return int(bool(missed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
