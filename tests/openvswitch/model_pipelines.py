@@ -2,6 +2,7 @@
 
 from random import Random
 
+from controller.fabric.ndp import SOLICITATION, encode_question
 from controller.pipeline.packet import (
     ARP_REQUEST,
     BROADCAST_MAC,
@@ -9,6 +10,7 @@ from controller.pipeline.packet import (
     ETH_IPV4,
     ETH_IPV6,
     ETH_LLDP,
+    IP_ICMPV6,
     IP_UDP,
     VLAN_PRESENT,
     Packet,
@@ -20,6 +22,7 @@ from controller.pipeline.packet import (
 )
 from controller.pipeline.rules import (
     OFPP_CONTROLLER,
+    OFPP_IN_PORT,
     WHOLE_PACKET,
     Action,
     Bucket,
@@ -37,6 +40,7 @@ from controller.pipeline.rules import (
     ToGroup,
     match,
 )
+from controller.simulation.frame import decode
 from tests.openvswitch.model_pair import PORTS
 
 # --- packets ----------------------------------------------------------------------------------------------
@@ -64,6 +68,8 @@ def some_packet(random: Random) -> Packet:
         return tcp(*ends, choose(UDP_PORTS), 22, dscp=choose(DSCPS), ttl=ttl)
     if kind < 0.85:
         return icmp_echo(*ends)
+    if kind < 0.9:
+        return decode(encode_question(choose(V6)))
     if kind < 0.95:
         return arp(ARP_REQUEST, int(source_mac.replace(":", ""), 16), ip_value(choose(V4)), 0, ip_value(choose(V4)))
     return Packet({"eth_dst": 0x0180C200000E, "eth_src": 0x020000000101, "eth_type": ETH_LLDP}, b"beacon")
@@ -92,6 +98,7 @@ def fabric_like() -> tuple[list[Rule], list[Group], list[Meter]]:
     punt = Output(OFPP_CONTROLLER, WHOLE_PACKET)
     v4, v6 = {"eth_type": ETH_IPV4}, {"eth_type": ETH_IPV6}
     roce = {**v4, "ip_proto": IP_UDP, "udp_dst": 4791}
+    asks = {**v6, "ip_proto": IP_ICMPV6, "icmpv6_type": SOLICITATION}
 
     def to(host: str) -> Match:
         return match(**v4, ipv4_dst=ip_value(host))
@@ -102,6 +109,7 @@ def fabric_like() -> tuple[list[Rule], list[Group], list[Meter]]:
     rules = [
         Rule(0, 100, match(eth_type=ETH_LLDP), 0x11, (punt,)),
         Rule(0, 90, match(eth_type=ETH_ARP), 0x11, (punt,), meter_id=1),
+        Rule(0, 89, match(**asks, eth_dst=(0x3333FF000000, 0xFFFFFF000000)), 0x11, (punt,), 3, 1),
         Rule(0, 0, match(), 0x11, goto_table=1),
         Rule(1, 50, match(**v4, ip_proto=IP_UDP, udp_dst=4791, ip_dscp=48), 0x12, (SetQueue(3),), goto_table=2),
         Rule(1, 40, match(**roce), 0x12, (SetQueue(2), SetField("ip_dscp", 26)), goto_table=2),
@@ -120,7 +128,9 @@ def fabric_like() -> tuple[list[Rule], list[Group], list[Meter]]:
         Rule(3, 79, to(V4[1]), 0x14, (DecrementTtl(), Output(5))),
         Rule(3, 70, match(**v4, ipv4_dst=net("10.0.2.0", 24)), 0x14, (Output(1), Output(1), Output(6))),
         Rule(3, 60, match(**v6, ipv6_dst=(ip_value("fd00::2:0"), 0xFFFF << 16)), 0x14, (DecrementTtl(), Output(6))),
+        Rule(3, 51, match(**asks, ipv6_nd_target=ip_value(V6[0])), 0x14, (Output(4),)),
         Rule(3, 50, match(eth_dst=BROADCAST_MAC), 0x14, ()),
+        Rule(3, 49, match(**asks, ipv6_nd_target=(ip_value("fd00::2:0"), 0xFFFF << 16)), 0x14, (Output(6),)),
     ]
     return rules, groups, [Meter(1, 500, 100)]
 
@@ -146,7 +156,8 @@ class RandomPipeline:
         return Group(group_id, kind, tuple(self._bucket(kind, group_id) for _ in range(count)))
 
     def _bucket(self, kind: GroupKind, group_id: int) -> Bucket:
-        actions = [self._action(None, groups=range(1, group_id)) for _ in range(self._random.randrange(1, 4))]
+        fewest = 0 if kind is GroupKind.FAST_FAILOVER else 1
+        actions = [self._action(None, groups=range(1, group_id)) for _ in range(self._random.randrange(fewest, 4))]
         if kind is GroupKind.SELECT:
             return Bucket(tuple(actions), weight=self._random.randrange(1, 4))
         if kind is GroupKind.FAST_FAILOVER:
@@ -167,6 +178,8 @@ class RandomPipeline:
             fields["in_port"] = choose(PORTS)
         if likely() < 0.15:
             fields["eth_dst"] = int(choose(MACS).replace(":", ""), 16)
+        if likely() < 0.1:
+            fields["eth_src"] = (int(choose(MACS).replace(":", ""), 16), choose((0xFFFFFFFFFFFF, 0xFFFFFFFFFFFE)))
         if likely() < 0.1:
             fields["vlan_vid"] = choose((0, (VLAN_PRESENT, VLAN_PRESENT)))
         family = choose((None, 4, 4, 4, 6))
@@ -202,11 +215,11 @@ class RandomPipeline:
             kinds.append("bundle")
         match choose(kinds):
             case "output":
-                return Output(choose((*PORTS, *PORTS, *PORTS, 77)))
+                return Output(choose((*PORTS, *PORTS, *PORTS, 77, OFPP_IN_PORT)))
             case "queue":
                 return SetQueue(choose(range(4)))
             case "mac":
-                return SetField("eth_dst", int(choose(MACS).replace(":", ""), 16))
+                return SetField(choose(("eth_src", "eth_dst")), int(choose(MACS).replace(":", ""), 16))
             case "dscp":
                 return SetField("ip_dscp", choose(DSCPS))
             case "decrement":
