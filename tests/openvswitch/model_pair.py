@@ -8,6 +8,7 @@ import json
 import re
 import socket
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ PORTS = range(1, 7)
 BRIDGE = "br0"
 # Enough for every combination of choices that the rule sets below can make to come up.
 SALTS = range(150)
+MACS = ("eth_src", "eth_dst")
 
 
 # --- Open vSwitch -----------------------------------------------------------------------------------------
@@ -116,14 +118,14 @@ def dummy_ovs() -> Iterator[DummyOvs]:
 
 @dataclass(frozen=True)
 class Fate:
-    """(port, DSCP, TTL, destination MAC) of each output, in order, and how often the packet is punted."""
+    """(port, DSCP, TTL, source MAC, destination MAC) of each output, in order, and how often the packet is punted."""
 
-    outputs: tuple[tuple[int, int | None, int | None, int], ...]
+    outputs: tuple[tuple[int, int | None, int | None, int, int], ...]
     punts: int
 
     @property
-    def ports(self) -> tuple[int, ...]:
-        return tuple(sorted(output[0] for output in self.outputs))
+    def in_any_order(self) -> frozenset[tuple[object, int]]:
+        return frozenset(Counter(self.outputs).items())
 
 
 class Pair:
@@ -153,8 +155,11 @@ class Pair:
     def model_fate(self, packet: Packet, in_port: int) -> Fate:
         outcome = self.model.forward(packet, in_port, dry_run=True)
         assert not outcome.rivals, "OpenFlow does not say which rule applies: nothing to compare"
-        outputs = [(s.port_no, s.packet.get("ip_dscp"), s.packet.get("ip_ttl"), s.packet) for s in outcome.sent]
-        return Fate(tuple((*o[:3], o[3].headers["eth_dst"]) for o in outputs), len(outcome.punts))
+        outputs = [
+            (s.port_no, s.packet.get("ip_dscp"), s.packet.get("ip_ttl"), *(s.packet.headers[end] for end in MACS))
+            for s in outcome.sent
+        ]
+        return Fate(tuple(outputs), len(outcome.punts))
 
     def model_fates(self, packet: Packet, in_port: int) -> list[Fate]:
         """What the model can do, whatever its hash."""
@@ -175,22 +180,22 @@ class Pair:
     def agree_up_to_hash(self, packet: Packet, in_port: int) -> None:
         trace = self.trace(packet, in_port)
         theirs = read_trace(trace, packet)
-        possible = {(fate.ports, fate.punts) for fate in self.model_fates(packet, in_port)}
-        assert (theirs.ports, theirs.punts) in possible, f"{possible}\n{theirs}\n{trace}"
+        possible = {(fate.in_any_order, fate.punts) for fate in self.model_fates(packet, in_port)}
+        assert (theirs.in_any_order, theirs.punts) in possible, f"{possible}\n{theirs}\n{trace}"
 
 
-_SETTER = re.compile(r"(?<![a-z])(tos|ttl|tclass|hlimit|dst)=([0-9a-fx:.]+)")
+_SETTER = re.compile(r"(?<![a-z])(tos|ttl|tclass|hlimit|src|dst)=([0-9a-fx:.]+)")
 
 
 def read_trace(trace: str, packet: Packet) -> Fate:
     """The fate of a packet from the datapath actions of `ofproto/trace`, which set fields only when it is needed."""
-    dscp, ttl, mac = packet.get("ip_dscp"), packet.get("ip_ttl"), packet.headers["eth_dst"]
+    dscp, ttl, macs = packet.get("ip_dscp"), packet.get("ip_ttl"), {end: packet.headers[end] for end in MACS}
     outputs, punts = [], 0
     lines = re.findall(r"^Datapath actions: (.*)$", trace, re.MULTILINE)
     assert lines, trace
     for action in (action for line in lines for action in split_actions(line)):
         if action.isdigit():
-            outputs.append((int(action), dscp, ttl, mac))
+            outputs.append((int(action), dscp, ttl, *macs.values()))
         elif action.startswith("userspace"):
             # Reason 2: a TTL that ran out. A controller has to ask for those, and ours does not.
             punts += "reason=2" not in action
@@ -201,7 +206,7 @@ def read_trace(trace: str, packet: Packet) -> Fate:
                 elif name in ("ttl", "hlimit"):
                     ttl = int(value)
                 elif action.startswith("set(eth"):
-                    mac = int(value.replace(":", ""), 16)
+                    macs[f"eth_{name}"] = int(value.replace(":", ""), 16)
     return Fate(tuple(outputs), punts)
 
 

@@ -9,13 +9,18 @@ from collections.abc import Iterator
 from random import Random
 
 import pytest
+from fabrics import plan, view
 from ryu.ofproto import ofproto_protocol
 from ryu.ofproto import ofproto_v1_3 as openflow
 from ryu.ofproto import ofproto_v1_3_parser as openflow_parser
 
+from controller.pipeline.compile import compile_base
+from controller.pipeline.detour import has_detours
+from controller.pipeline.marks import LAST_HOP, set_bounced
 from controller.pipeline.packet import (
     ETH_IPV4,
     ip_value,
+    udp,
 )
 from controller.pipeline.rules import (
     Bundle,
@@ -24,8 +29,9 @@ from controller.pipeline.rules import (
     ToGroup,
     match,
 )
+from controller.qos.classes import QosSettings
 from tests.openvswitch.model_pair import PORTS, DummyOvs, Pair, dummy_ovs
-from tests.openvswitch.model_pipelines import DOWN_PORT, V4, RandomPipeline, fabric_like, some_packet
+from tests.openvswitch.model_pipelines import DOWN_PORT, UDP_PORTS, V4, RandomPipeline, fabric_like, some_packet
 from tests.openvswitch.ofctl_text import HASH_FIELDS, action_text
 from tests.openvswitch.private_ovs import needs_ovs
 
@@ -78,6 +84,35 @@ def test_bundles_and_select_groups_choose_among_the_same_members(ovs: DummyOvs) 
         pair.set_up(DOWN_PORT, up)
         for _ in range(200):
             pair.agree_up_to_hash(some_packet(random), random.choice(PORTS))
+
+
+@pytest.mark.parametrize("switch", ["leaf", "spine"])
+def test_what_becomes_of_packets_on_a_detour(ovs: DummyOvs, switch: str) -> None:
+    """Our own tables, with links down and packets that bounced or claim so."""
+    fabric = view(plan(leaves=3, spines=2, hosts=2, parallel=2))
+    dpid = next(d for d, s in fabric.switches.items() if s.role.value == switch)
+    tables = compile_base(fabric, QosSettings(), 500)[dpid]
+    assert has_detours(tables)
+    pair = Pair(ovs)
+    pair.load(sorted(tables.rules, key=lambda r: r.order), list(tables.groups), list(tables.meters))
+    random = Random(switch)
+    sources = [0x020000000001, LAST_HOP, set_bounced(3, 3).value]
+    sources += [
+        set_bounced(count, leaf, turned=turned).value
+        for count in (1, 2)
+        for leaf in (0x102, 0x103)
+        for turned in (False, True)
+    ]
+    for down in ((), (3,), (3, 4), (1, 2, 3, 4)):
+        for port_no in down:
+            pair.set_up(port_no, False)
+        for _ in range(60):
+            source, destination = random.sample(fabric.hosts, 2)
+            ends = (source.addresses[0], destination.addresses[0], source.mac, destination.mac)
+            packet = udp(*ends, random.choice(UDP_PORTS)).with_fields(eth_src=random.choice(sources))
+            pair.agree_up_to_hash(packet, random.choice(PORTS))
+        for port_no in down:
+            pair.set_up(port_no, True)
 
 
 @pytest.mark.parametrize("seed", range(30))
