@@ -1,5 +1,6 @@
 """Everything the core can ask its shell to do. Frozen values."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -7,6 +8,7 @@ from controller.core.remembered import FactKeys, Facts
 from controller.health.bfd import BfdSettings
 from controller.pipeline.difference import SwitchComparison
 from controller.pipeline.rules import Modification
+from controller.placement.problem import Problem
 from controller.qos.queues import PortQueues
 
 
@@ -69,6 +71,16 @@ class Remember:
     forgotten: FactKeys
 
 
+@dataclass(frozen=True, slots=True)
+class SearchPlan:
+    """To look for a better plan with all flows free to move (`placement.moves.replan`, full effort), beside other
+    events; answered by one `PlanFound` with the same `search_id`, unless a later search has been asked for."""
+
+    search_id: int
+    problem: Problem
+    group_of: Mapping[str, str]
+
+
 class Failure(StrEnum):
     """Why a request was refused; the names are those of gRPC's status codes."""
 
@@ -128,6 +140,7 @@ Command = (
     | ConfigureQueues
     | ConfigureBfd
     | Remember
+    | SearchPlan
     | Accepted
     | Refused
     | Compared

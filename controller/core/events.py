@@ -9,6 +9,7 @@ from controller.fabric.model import Port
 from controller.health.bfd import Session
 from controller.jobs.collective import Collective
 from controller.pipeline.rules import SwitchTables
+from controller.placement.moves import Replan
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +189,14 @@ class BfdRead:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanFound:
+    """The answer to `SearchPlan`: the best that the search found, which may be that nothing is worth a move."""
+
+    search_id: int
+    found: Replan
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """A deadline the core asked for has come."""
 
@@ -210,5 +219,6 @@ Event = (
     | BfdRead
     | Restored
     | Remembered
+    | PlanFound
     | Tick
 )

@@ -23,6 +23,7 @@ from controller.core.events import (
     Event,
     MtusRead,
     PacketReceived,
+    PlanFound,
     PortChanged,
     PortStatisticsRead,
     Remembered,
@@ -41,6 +42,7 @@ from controller.core.memory import Memory
 from controller.core.packets import PacketHandler
 from controller.core.reconcile import Reconciler
 from controller.core.remembered import Facts, RememberedJob
+from controller.core.searching import Searches
 from controller.core.settings import CoreSettings
 from controller.core.state import State, SwitchState
 from controller.fabric.answers import Answers
@@ -51,6 +53,7 @@ from controller.fabric.servers import ServerNic, server_nics
 from controller.fabric.view import PlanIndex, SwitchFacts, build
 from controller.pipeline.compile import BEACON_PUNT, compile_base, merged
 from controller.pipeline.rules import SwitchTables
+from controller.placement.moves import Replan
 from controller.qos.queues import port_queues
 
 # What does not by itself call for a look at every switch.
@@ -87,6 +90,7 @@ class Core:
         self.mtu_bytes: dict[PortRef, int] = {}
         self.memory = Memory()
         self.comparisons = Comparisons(self.state)
+        self.searches = Searches(self.state, settings.aside_above_flows)
         self.learning = Learning(settings.beacon_period_s, set(self.plan.names))
         self._base: dict[int, SwitchTables] = {}
         self._silent: frozenset[int] = frozenset()
@@ -160,6 +164,8 @@ class Core:
                 return []
             case PacketReceived():
                 return self._packet(event, now_s)
+            case PlanFound():
+                return self._plan_found(event, now_s)
             case BatchAnswered():
                 return self._answered(event, now_s)
             case TablesRead():
@@ -399,7 +405,7 @@ class Core:
         if self.state.replan_due_s is not None and now_s >= self.state.replan_due_s:
             self._replan(now_s)
         elif self.moves_due_s is not None and now_s >= self.moves_due_s:
-            self._reconsider(now_s)
+            commands += self._reconsider(now_s)
         # Written down while the switches work: callers hear of it when both are done, and a repair waits for no disk.
         batches = self.reconciler.next_batches(now_s)
         self.chronicle.sent(batches)
@@ -471,24 +477,35 @@ class Core:
         ]
         return reads + self.packets.probe_planned({dpid for dpid, _ in sessions})
 
-    def _reconsider(self, now_s: float) -> None:
+    def _reconsider(self, now_s: float) -> list[Command]:
         """Everything has been still for a while: live flows may be moved now, if the plan gains enough by it."""
         self.moves_due_s = None
         if not planning.could_gain(self.state):
-            return
-        if self.reconciler.settled:
-            self._replan(now_s, may_move=True)
-        else:
+            return []
+        if not self.reconciler.settled:
             self.moves_due_s = now_s + self.settings.calm_s
+        elif self.searches.wanted:
+            return [self.searches.ask()]
+        else:
+            self._replan(now_s, may_move=True)
+        return []
 
-    def _replan(self, now_s: float, *, may_move: bool = False) -> None:
+    def _plan_found(self, event: PlanFound, now_s: float) -> list[Command]:
+        better = self.searches.take(event)
+        if better is not None:
+            self._replan(now_s, better=better)
+            # What was found is the best that is known: it is looked at again when something changes.
+            self.moves_due_s = None
+        return []
+
+    def _replan(self, now_s: float, *, may_move: bool = False, better: Replan | None = None) -> None:
         self.state.replan_due_s = None
         if self.state.base_stale:
             self._look_at_fabric(now_s)
         used = {hop for path in self.state.paths.values() for hop in path}
         base = capacity.without_withheld(self.state, self._base)
         self.chronicle.history.planning()
-        planning.replan(self.state, self.rates.background_bps(used, now_s), base, may_move=may_move)
+        planning.replan(self.state, self.rates.background_bps(used, now_s), base, may_move=may_move, better=better)
         # What was looked at once is left as it is until something changes.
         self.moves_due_s = now_s + self.settings.calm_s if not may_move and planning.could_gain(self.state) else None
         capacity.plan_retries(self.state, now_s)

@@ -7,7 +7,7 @@ RDMA; only when asked to, and for a gain, are they moved. Which path is best is 
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from types import MappingProxyType
 
@@ -22,7 +22,7 @@ from controller.pipeline.rules import AddRule, SwitchTables
 from controller.pipeline.steering import SteeredFlow, Steering
 from controller.placement.completion import with_completion
 from controller.placement.effort import first_effort
-from controller.placement.moves import THRESHOLD, Move
+from controller.placement.moves import THRESHOLD, Move, Replan
 from controller.placement.phases import PhaseKey, spread
 from controller.placement.problem import Demand
 
@@ -80,17 +80,24 @@ def replan(
     base: Mapping[int, SwitchTables],
     *,
     may_move: bool = False,
+    better: Replan | None = None,
 ) -> None:
     """Places every unit that needs a path, as far as the switches have room for its rules, and leaves paths, steering,
     problem, placement and moves in the state. `base` is what the switches should hold besides. Units that could stay
-    are moved only if they `may_move` and the plan gains enough by it."""
+    are moved only if they `may_move` and the plan gains enough by it, or to where a search has found it `better`."""
     units = units_of(state.jobs.values(), hosts_by_address(state))
     left_out = _awaiting_links(state)
     crossing = {u: load for u, load in units.items() if load.crosses and u not in left_out}
     state.waiting = _waiting(state, crossing)
     job = _Planning(state, crossing, steer_rooms(state, base), background_bps)
     pinned, refused = _pinned(state, crossing), state.refused_units
+    if better is not None:
+        found = better.placement.paths
+        pinned |= {unit: found[unit_id(unit)] for unit in crossing if unit_id(unit) in found}
     plan = job.fitted(pinned, lambda u: u not in pinned or u in refused, THRESHOLD if may_move else inf)
+    if better is not None and plan.around.found.placement.paths == better.placement.paths:
+        # The same, with what the search has proven of it.
+        plan = replace(plan, around=replace(plan.around, found=better))
     moves = plan.around.found.moves
     if plan.given_up:
         plan = job.second_try(plan, pinned)
@@ -148,7 +155,7 @@ class _Planning:
         `avoided` spine only if it must. `rank` is as in `fitting.fit`, `threshold` as in `moves.replan`."""
         given_up = dict(lost_before)
         out = set(self.state.waiting).union(*given_up.values())
-        silent, group_of = silent_switches(self.state) | avoided, _groups(self.crossing)
+        silent, group_of = silent_switches(self.state) | avoided, groups_of(self.crossing)
         while True:
             placed = {unit: load for unit, load in sorted(self.crossing.items()) if unit not in out}
             demands = tuple(
@@ -170,7 +177,7 @@ class _Planning:
             out |= fitted.all_given_up
 
 
-def _groups(crossing: Iterable[Unit]) -> dict[str, str]:
+def groups_of(crossing: Iterable[Unit]) -> dict[str, str]:
     """What keeps together while that is as good: the queue pairs from one address to another that are told apart."""
     return {unit_id(unit): f"{unit[0]}>{unit[1]}" for unit in crossing if unit[2]}
 

@@ -6,6 +6,7 @@ from controller.fabric.plan import FabricPlan
 from controller.health.bfd import BfdSettings
 from controller.health.damping import DampingSettings
 from controller.pipeline.foreign import ForeignPolicy
+from controller.placement.effort import MANY_FLOWS
 from controller.qos.classes import QosSettings
 
 
@@ -39,6 +40,8 @@ class CoreSettings:
     # How long fabric and jobs must have been still before live flows are moved for a better plan. Moving reorders RDMA:
     # a link that flaps, or a job that is announced in pieces, must not do it again and again.
     calm_s: float = 1.0
+    # With more flows than this a better plan is looked for aside, since that takes longer than others should wait.
+    aside_above_flows: int = MANY_FLOWS
     # How often the tables of a switch that seems right are read again, to find what others changed.
     audit_period_s: float = 10.0
     # Packets a switch may punt per second for ARP and neighbour discovery.

@@ -5,6 +5,7 @@ import os
 import secrets
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Any
 
@@ -20,7 +21,7 @@ from controller.fabric.plan import FabricPlan
 from controller.pipeline.foreign import ForeignPolicy
 from controller.qos.classes import QosSettings
 from controller.runtime.addresses import Address, TcpAddress, UnixAddress, UnixSocketClaim, port_taken
-from controller.runtime.engine import CoreMachine, Engine, Performer
+from controller.runtime.engine import CoreMachine, Engine, EngineStopped, Performer
 from controller.runtime.grpc_advice import AdviceService
 from controller.runtime.grpc_events import EventService
 from controller.runtime.grpc_maintenance import MaintenanceService
@@ -32,6 +33,7 @@ from controller.runtime.ovsdb_databases import Databases, auto_endpoints
 from controller.runtime.reports import Reports
 from controller.runtime.requests import Requests
 from controller.runtime.revisions import Revisions
+from controller.runtime.searching import PlanSearcher
 from controller.runtime.settings import AUTO, Settings
 from controller.runtime.southbound import Southbound
 from controller.runtime.store import NoStore, Store
@@ -91,6 +93,7 @@ class Application:
             commands.ConfigureQueues: self.queues.perform,
             commands.ConfigureBfd: self.bfd.perform,
             commands.Remember: self._remember,
+            commands.SearchPlan: PlanSearcher(self._submit_late, self.engine.fail).perform,
             commands.Accepted: self.requests.answered,
             commands.Refused: self.requests.answered,
             commands.Compared: self.requests.answered,
@@ -146,6 +149,11 @@ class Application:
     def _remember(self, command: commands.Remember) -> tuple[Event]:
         """Performer of Remember. Writing takes well under a millisecond, a few with a sync of the disk."""
         return (self.store.write(command),)
+
+    def _submit_late(self, event: Event) -> None:
+        """Of what ends by itself: perhaps after the engine."""
+        with suppress(EngineStopped):
+            self.engine.submit(event)
 
     def _submit(self, *events: Event) -> None:
         for event in events:

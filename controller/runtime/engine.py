@@ -126,10 +126,15 @@ class Engine:
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends the controller
             self._fail(event, command, error)
 
-    def _fail(self, event: Event, command: Command | None, error: Exception) -> None:
+    def fail(self, error: BaseException) -> None:
+        """An exception in what a performer does beside the loop's turns ends the engine like any other."""
+        if self._running:
+            self._fail(None, None, error)
+
+    def _fail(self, event: Event | None, command: Command | None, error: BaseException) -> None:
         self._log.critical(
             "an unexpected error ends the controller; switches keep their rules until it is started again",
-            event_at_hand=_shortened(event),
+            event_at_hand=_shortened(event) if event is not None else "none",
             command_at_hand=_shortened(command) if command is not None else "none",
             exc_info=error,
         )

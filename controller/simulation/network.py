@@ -15,6 +15,7 @@ from controller.core.commands import (
     ReadPortStatistics,
     ReadTables,
     Remember,
+    SearchPlan,
     SendBatch,
     SendPacket,
 )
@@ -23,6 +24,7 @@ from controller.core.events import (
     BatchStatus,
     Event,
     PacketReceived,
+    PlanFound,
     PortChanged,
     Remembered,
     Restored,
@@ -32,6 +34,7 @@ from controller.fabric.model import PortRef
 from controller.fabric.plan import FabricPlan
 from controller.pipeline.packet import Packet
 from controller.pipeline.rules import Modification
+from controller.placement.moves import replan
 from controller.qos.queues import PortQueues
 from controller.simulation.admission import Limits
 from controller.simulation.background import Background
@@ -44,6 +47,9 @@ from controller.simulation.session import Session, Surroundings
 from controller.simulation.switches import ModelSwitch
 from controller.simulation.timing import Timing
 from controller.simulation.wiring import Wiring
+
+# How long a search for a better plan takes, in the model's time.
+_SEARCH_S = 0.5
 
 
 class ModelNetwork(CoreDriver):
@@ -119,18 +125,21 @@ class ModelNetwork(CoreDriver):
                 self.queues[dpid] = ports
             case Remember():
                 self._acknowledge(self.journal.write(command))
+            case SearchPlan():
+                found = PlanFound(command.search_id, replan(command.problem, group_of=command.group_of))
+                self.later(_SEARCH_S, lambda asked=self.core: self._tell(asked, found))  # type: ignore[misc]
             case _:
                 pass  # answers and reports are in the record
 
     def _acknowledge(self, answer: Remembered) -> None:
-        """After the command at hand, as the engine does; a core that has died meanwhile hears nothing."""
+        """After the command at hand, as the engine does."""
         asked = self.core
+        self.agenda.after(0.0, lambda: self._tell(asked, answer))
 
-        def tell() -> None:
-            if self.core is asked:
-                self.inject(answer)
-
-        self.agenda.after(0.0, tell)
+    def _tell(self, asked: Core | None, answer: Event) -> None:
+        """A core that has died since it asked hears nothing."""
+        if self.core is asked:
+            self.inject(answer)
 
     def _answers_owed(self) -> str:
         # A frozen switch answers nothing until it thaws: waiting for it would never end.

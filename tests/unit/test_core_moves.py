@@ -9,7 +9,7 @@ from core_model import KEY, ask, quiet_faults, started
 from fabrics import RATE_BPS, leaf, plan
 
 from controller.core import views
-from controller.core.commands import Accepted
+from controller.core.commands import Accepted, SearchPlan
 from controller.core.events import CollectiveAnnounced, CollectiveWithdrawn
 from controller.core.machine import Core
 from controller.core.settings import CoreSettings
@@ -92,6 +92,41 @@ def test_a_spine_that_comes_back_takes_what_is_crowded_with_reasons_in_the_plan(
         assert was == (before[unit] if unit in moved else ())
         assert (flow.moved_revision > 0) == (unit in moved)
     assert {f.flow_id for f in views.explain_job(core, "job").moved} == {flows[unit].flow_id for unit in moved}
+    assert quiet_faults(network) == []
+
+
+def crowded(aside_above_flows: int) -> tuple[FabricPlan, Core, ModelNetwork]:
+    """Four flows of each leaf share three uplinks, and the fourth spine is about to return."""
+    fabric = plan(leaves=4, spines=4, hosts=4)
+    settings = CoreSettings(beacon_key=KEY, plan=fabric, aside_above_flows=aside_above_flows)
+    core, network = started(fabric, settings=settings)
+    bring_down(fabric, network, "spine3")
+    ask(network, CollectiveAnnounced(1, ring(fabric)))
+    return fabric, core, network
+
+
+def test_a_search_aside_finds_the_moves_that_are_found_at_once() -> None:
+    at_once, aside = crowded(16), crowded(15)
+    for fabric, _, network in (at_once, aside):
+        bring_back(fabric, network, "spine3")
+        assert quiet_faults(network) == []
+    assert not at_once[2].record.commands_of(SearchPlan)
+    assert len(aside[2].record.commands_of(SearchPlan)) == 1
+    assert aside[1].state.paths == at_once[1].state.paths
+    reasons = [[move.move.reason for move in core.state.moves.values()] for _, core, _ in (at_once, aside)]
+    assert reasons[0] == reasons[1] == ["with 4 moves the fullest link falls by 50.0%"] * 4
+    assert aside[1].state.placement is not None
+    assert aside[1].state.placement.certificate.proven_optimal
+
+
+def test_what_a_search_finds_for_a_fabric_that_has_changed_meanwhile_is_left() -> None:
+    fabric, core, network = crowded(15)
+    for cable in spine_cables(fabric, network, "spine3"):
+        network.restore(cable)
+    while not network.record.commands_of(SearchPlan):
+        network.run_for(0.1)
+    bring_down(fabric, network, "spine3")
+    assert core.state.moves == {}
     assert quiet_faults(network) == []
 
 
