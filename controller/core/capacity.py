@@ -131,14 +131,28 @@ def retries_due_s(state: State) -> list[float]:
     return [room.retry_due_s for room in state.rooms.values() if room.retry_due_s is not None]
 
 
-def retry(state: State, now_s: float) -> bool:
-    """Forgets limits that are due to be tried again; whether there were any."""
-    due = [room for room in state.rooms.values() if room.retry_due_s is not None and now_s >= room.retry_due_s]
+def look_again(state: State, dpid: int, before: ActualTables | None, after: ActualTables) -> None:
+    """To be called with what a switch was believed to hold and what was read: what others have laid or taken away is
+    no lasting measure of its room."""
+    room = state.rooms.get(dpid)
+    if room is not None and room.is_full and before is not None:
+        known, read = (tables.rules.keys() | tables.groups.keys() for tables in (before, after))
+        room.misjudged = room.misjudged or known != read
+
+
+def retry(state: State, now_s: float, *, settled: bool) -> bool:
+    """Forgets limits that are due to be tried again; whether there were any. `settled`: all that can be is laid, and
+    what others have left there has gone."""
+
+    def is_due(room: Room) -> bool:
+        return (room.retry_due_s is not None and now_s >= room.retry_due_s) or (room.misjudged and settled)
+
+    due = [room for room in state.rooms.values() if is_due(room)]
     for room in due:
         # Prefixes and shared groups stay: they cost nothing, and changing back would be a change for nothing. Detours
         # stay away, since a switch that had no room for them once would refuse them at every try.
         room.rules, room.groups, room.withheld = {}, None, frozenset()
-        room.unspread, room.yielded, room.retry_due_s = False, False, None
+        room.unspread, room.yielded, room.retry_due_s, room.misjudged = False, False, None, False
     return bool(due)
 
 

@@ -324,6 +324,8 @@ class Core:
         commands = self.reconciler.take_tables(event, now_s)
         # Before anything is put right, or a comparison would show nothing.
         taken = switch is not None and switch.actual is not None and switch.actual is not before
+        if taken and switch is not None and switch.actual is not None:
+            capacity.look_again(self.state, event.dpid, before, switch.actual)
         commands += self._announce(event.dpid, now_s)
         return commands + self.comparisons.take(event, now_s, taken=taken)
 
@@ -389,7 +391,7 @@ class Core:
         commands += self.reconciler.give_up_late(now_s)
         commands += self.comparisons.give_up(now_s)
         commands += self.reconciler.ask_tables(now_s)
-        if capacity.retry(self.state, now_s):
+        if capacity.retry(self.state, now_s, settled=self.reconciler.settled):
             self._fabric_changed(now_s)
         self._suspect_overdue(now_s)
         silent = planning.silent_switches(self.state)

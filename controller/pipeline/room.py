@@ -51,6 +51,8 @@ class Room:
     # Steering, or what is withheld, is tried again then; the waiting time doubles with every failure.
     retry_due_s: float | None = None
     backoff_s: float = 0.0
+    # It holds other than was believed when its limits were learnt: they are tried again as soon as that is put right.
+    misjudged: bool = False
 
     @property
     def is_full(self) -> bool:

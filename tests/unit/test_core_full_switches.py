@@ -13,7 +13,9 @@ from controller.core.machine import Core
 from controller.core.settings import CoreSettings
 from controller.fabric.plan import FabricPlan
 from controller.jobs.collective import Algorithm, Collective, Operation
+from controller.pipeline.cookies import Kind, cookie
 from controller.pipeline.detour import is_detour_rule
+from controller.pipeline.rules import AddRule, Rule, match
 from controller.simulation.admission import Limits
 from controller.simulation.network import ModelNetwork
 from controller.simulation.walk import check_delivery
@@ -127,6 +129,26 @@ def test_routes_become_prefixes_where_there_is_no_room_for_each_host() -> None:
     assert held(network)["spine1"][3] == 8
     network.run_for(60)
     assert sent(network, network.now_s - 60) == 0
+
+
+@pytest.mark.parametrize("spare", [0, 1])
+def test_room_that_somebody_else_has_taken_is_used_again_once_that_has_gone(spare: int) -> None:
+    """A route is refused because of a rule that bears our mark and is not ours (seed 285 of `heddle fuzz`)."""
+    fabric = plan(leaves=2, spines=1, hosts=1)
+    core, network = started(fabric, settings=CoreSettings(beacon_key=KEY, plan=fabric, audit_period_s=5.0))
+    leaf = network.switch("leaf2")
+    leaf.limits = Limits(rules=held(network)["leaf2"].total() + spare)
+    (cable,) = network.wiring.cables_between("leaf2", "spine1")
+    network.cut(cable)
+    network.run_for(2.0)
+    stale = [Rule(2, 200, match(eth_type=0x0800, ipv4_dst=n), cookie(Kind.STEER, "gone")) for n in range(1 + spare)]
+    leaf.execute([AddRule(rule) for rule in stale])
+    network.restore(cable)
+    network.run_for(3.0)
+    assert check_delivery(network)
+    network.run_for(core.settings.audit_period_s + 1.0)
+    assert check_delivery(network) == []
+    assert alarms(core, network) == ()
 
 
 def test_a_refused_route_is_an_alarm_and_is_tried_again_ever_more_rarely() -> None:
