@@ -72,7 +72,14 @@ def topology_view(topology: "fabric_pb2.GetTopologyResponse") -> RenderableType:
         parts.append(host_table(topology.hosts))
     if topology.neighbours:
         parts.append(neighbour_table(topology.neighbours))
+    # Whoever speaks LLDP is in the table above.
+    odd = [count for count in topology.packet_counts if count.kind not in _EVERYDAY]
+    if odd:
+        parts.append(packet_count_table(odd))
     return Group(*parts)
+
+
+_EVERYDAY = ("lldp_foreign", "beacon_stale")
 
 
 def topology_summary(topology: "fabric_pb2.GetTopologyResponse") -> Text:
@@ -168,6 +175,13 @@ def neighbour_table(neighbours: Iterable["fabric_pb2.Neighbour"]) -> Table:
         known = (said.system_description, said.port_description, *said.management_addresses)
         words = ", ".join(text for text in known if text and text != said.port_name)
         table.add_row(said.kind, said.name, said.port_name, endpoint_text(said.port), words)
+    return table
+
+
+def packet_count_table(counts: Iterable["fabric_pb2.PacketCount"]) -> Table:
+    table = plain_table("odd packets", "at", "packets", "what", numbers=("packets",), names=("what",))
+    for count in counts:
+        table.add_row(endpoint_text(count.port), str(count.packets), count.meaning)
     return table
 
 

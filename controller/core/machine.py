@@ -77,7 +77,7 @@ class Core:
         self.discovery.leads_to_host = self.hosts.is_host_port
         # Switches that are known to punt beacons, in their present session.
         self._listening: set[int] = set()
-        self.packets = PacketHandler(settings.beacon_key, self.discovery, self.hosts)
+        self.packets = PacketHandler(settings.beacon_key, self.discovery, self.hosts, self.plan.port_name)
         self.reconciler = Reconciler(
             self.state,
             settings.batch_timeout_s,

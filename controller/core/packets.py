@@ -5,11 +5,13 @@ Neither is flooded: a question for a known host is answered, one for an unknown 
 those edge ports where no host is known.
 """
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from controller.core.commands import Command, Report, SendPacket, Severity
 from controller.core.events import PacketReceived
+from controller.core.odd_packets import OddPacket
 from controller.fabric import arp, beacon, ndp, resolution
 from controller.fabric.discovery import Discovery
 from controller.fabric.hosts import UNKNOWN_MAC, HostTable
@@ -31,7 +33,11 @@ class PacketHandler:
     key: bytes
     discovery: Discovery
     hosts: HostTable
-    counts: dict[str, int] = field(default_factory=dict)
+    # What a port is called in sentences.
+    name: Callable[[PortRef], str] = str
+    # By kind, and by kind and port.
+    counts: Counter[OddPacket] = field(default_factory=Counter)
+    counts_at: Counter[tuple[OddPacket, PortRef]] = field(default_factory=Counter)
     neighbours: Neighbours = field(default_factory=Neighbours)
     _asked_s: dict[str, float] = field(default_factory=dict)
     # Unknown address -> those who asked for it and when.
@@ -53,17 +59,19 @@ class PacketHandler:
         if ethertype in (arp.ETHERTYPE_ARP, ndp.ETHERTYPE_IPV6):
             return self._resolution(event.data, ethertype, at, now_s)
         if ethertype == ROCE_V1_ETHERTYPE:
-            self._count("roce_v1")
+            self._count(OddPacket.ROCE_V1, at)
             sentence = (
-                f"RoCEv1 from {event.data[6:12].hex(':')} at {at}: it has no IP header, and is not routed; "
+                f"RoCEv1 from {event.data[6:12].hex(':')} at {self.name(at)}: it has no IP header, and is not routed; "
                 "choose a GID of RoCEv2 (NCCL_IB_GID_INDEX; show_gids lists them)"
             )
             return False, self.alarm(f"roce v1 {at}", sentence, now_s)
-        self._count("packet_unexpected")
+        self._count(OddPacket.PACKET_UNEXPECTED, at)
         return False, []
 
-    def _count(self, name: str) -> None:
-        self.counts[name] = self.counts.get(name, 0) + 1
+    def _count(self, kind: OddPacket, at: PortRef) -> None:
+        self.counts[kind] += 1
+        if at in self.discovery.ports:
+            self.counts_at[kind, at] += 1
 
     def _once(self, key: str, message: str, severity: Severity = Severity.WARNING) -> list[Command]:
         if key in self._reported:
@@ -75,20 +83,23 @@ class PacketHandler:
         match beacon.decode(data, self.key):
             case beacon.Beacon() as heard if self.hosts.is_host_port(at):
                 # Two hosts that relay what they hear would join their leaves by a cable that is not there.
-                self._count("beacon_at_host_port")
-                sentence = f"a beacon of {heard.sender} came out of a host at {at}: somebody relays; no link is made"
+                self._count(OddPacket.BEACON_AT_HOST_PORT, at)
+                sentence = (
+                    f"a beacon of {self.name(heard.sender)} came out of a host at {self.name(at)}: "
+                    "somebody relays; no link is made"
+                )
                 return False, self.alarm(f"relay {at}", sentence, now_s)
             case beacon.Beacon() as heard:
                 if not self.discovery.hear(heard, at, now_s):
                     # From before its port last went down, or said a second time.
-                    self._count("beacon_stale")
+                    self._count(OddPacket.BEACON_STALE, at)
                 return False, []
             case Neighbour() as neighbour:
-                self._count("lldp_foreign")
+                self._count(OddPacket.LLDP_FOREIGN, at)
                 return False, self._foreign(neighbour, at, now_s)
             case MalformedLldp(reason):
-                self._count("lldp_malformed")
-                return False, self._once(f"malformed {at}", f"malformed LLDP at {at}: {reason}")
+                self._count(OddPacket.LLDP_MALFORMED, at)
+                return False, self._once(f"malformed {at}", f"malformed LLDP at {self.name(at)}: {reason}")
 
     def _foreign(self, neighbour: Neighbour, at: PortRef, now_s: float) -> list[Command]:
         """A neighbour is shown and makes no link. One that claims to be a switch of ours lacks the key of this run."""
@@ -96,17 +107,20 @@ class PacketHandler:
             return []
         self.neighbours.hear(neighbour, at, now_s)
         if neighbour.chassis_id.startswith(beacon.CHASSIS_PREFIX):
-            self._count("beacon_without_key")
-            sentence = f"{neighbour.source_mac} at {at} claims to be switch {neighbour.chassis_id}, without the key"
+            self._count(OddPacket.BEACON_WITHOUT_KEY, at)
+            sentence = (
+                f"{neighbour.source_mac} at {self.name(at)} claims to be switch {neighbour.chassis_id}, without the key"
+            )
             return self.alarm(f"forged {at}", f"{sentence}: no link is made", now_s)
-        return self._once(f"foreign {at} {neighbour.kind}", f"at {at}: {neighbour}", Severity.INFO)
+        return self._once(f"foreign {at} {neighbour.kind}", f"at {self.name(at)}: {neighbour}", Severity.INFO)
 
     def _resolution(self, data: bytes, ethertype: int, at: PortRef, now_s: float) -> tuple[bool, list[Command]]:
         word = resolution.decode(data, ethertype)
         if word is None:
-            protocol = "ARP" if ethertype == arp.ETHERTYPE_ARP else "neighbour discovery"
-            self._count("arp_malformed" if ethertype == arp.ETHERTYPE_ARP else "nd_malformed")
-            return False, self._once(f"{protocol} {at}", f"malformed {protocol} at {at}")
+            is_arp = ethertype == arp.ETHERTYPE_ARP
+            protocol = "ARP" if is_arp else "neighbour discovery"
+            self._count(OddPacket.ARP_MALFORMED if is_arp else OddPacket.ND_MALFORMED, at)
+            return False, self._once(f"{protocol} {at}", f"malformed {protocol} at {self.name(at)}")
         if self.discovery.is_recalled(at):
             return self._test_memory(word, at, now_s)
         return self._hear_host(word, at, now_s)
@@ -126,7 +140,7 @@ class PacketHandler:
     def _hear_host(self, word: Word, at: PortRef, now_s: float) -> tuple[bool, list[Command]]:
         if self.discovery.faces_switch(at):
             # A host is behind its own leaf port only; anything else was let loose by someone who floods.
-            self._count("arp_on_fabric_port")
+            self._count(OddPacket.ARP_ON_FABRIC_PORT, at)
             return False, []
         contested = self._contest(word, at, now_s)
         if contested is not None:
@@ -156,8 +170,8 @@ class PacketHandler:
             del self._contested_s[address]
             return None
         self._contested_s[address] = now_s
-        self._count("address_contested")
-        sentence = f"{word.mac} at {at} claims {address}, which {owner.mac} at {owner.port} has"
+        self._count(OddPacket.ADDRESS_CONTESTED, at)
+        sentence = f"{word.mac} at {self.name(at)} claims {address}, which {owner.mac} at {self.name(owner.port)} has"
         question = self._probe(address, owner.port.dpid, (owner.port.port_no,))
         return [question, *self.alarm(f"contest {address} {at}", sentence, now_s)]
 
@@ -222,8 +236,10 @@ class PacketHandler:
         silent = [ref for ref in ends if (known := self.discovery.ports.get(ref)) and not known.port.speed_bps]
         if not silent:
             return []
-        sentence = f"{silent[0]} does not say its speed, and the plan does not either: links count as if they had the"
-        return self._once("speed", f"{sentence} default rate; give rates in a topology file")
+        sentence = (
+            f"{self.name(silent[0])} does not say its speed, and the plan does not either: links count as if they"
+        )
+        return self._once("speed", f"{sentence} had the default rate; give rates in a topology file")
 
     def probe_planned(self, dpids: set[int]) -> list[Command]:
         """Asks for every planned or remembered host not seen yet at the port where it should be."""

@@ -44,6 +44,9 @@ class PlanIndex:
     def name(self, dpid: int) -> str:
         return self.names.get(dpid) or f"s{dpid:x}"
 
+    def port_name(self, port: PortRef) -> str:
+        return f"{self.name(port.dpid)}:{port.port_no}"
+
 
 @dataclass(frozen=True, slots=True)
 class SwitchFacts:

@@ -3,7 +3,7 @@
 import io
 
 import pytest
-from cli_fakes import explained, flow, path, plan, topology
+from cli_fakes import endpoint, explained, flow, path, plan, topology
 from heddle.v1 import collective_pb2
 from rich.console import Console, RenderableType
 
@@ -216,3 +216,14 @@ def test_rails_and_interfaces_get_columns_only_when_there_are_any() -> None:
     assert "server" not in words
     railed.hosts[0].server = "gpu-1"
     assert "gpu-1" in shown(topology_view(railed)).split()
+
+
+def test_odd_packets_are_shown_and_everyday_ones_only_in_json() -> None:
+    answer = topology()
+    answer.packet_counts.add(kind="lldp_foreign", port=endpoint("leaf1", 3), packets=9, meaning="LLDP of hosts")
+    assert "odd packets" not in shown(topology_view(answer))
+    answer.packet_counts.add(kind="roce_v1", port=endpoint("leaf2", 4), packets=7, meaning="RoCEv1, not routed")
+    text = shown(topology_view(answer))
+    assert "odd packets" in text
+    assert ["leaf2:4", "7", "RoCEv1,", "not", "routed"] in [line.split() for line in text.splitlines()]
+    assert "LLDP of hosts" not in text

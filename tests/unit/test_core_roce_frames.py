@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from core_model import started
-from fabrics import leaf, plan
+from fabrics import plan
 from lldp_frames import captured
 
 from controller.core import views
@@ -42,7 +42,11 @@ def test_v1_is_neither_forwarded_nor_silent() -> None:
     # However much there is, a few packets are enough to tell.
     assert 1 <= core.packets.counts["roce_v1"] <= 10
     (said,) = [alarm for alarm in views.topology(core, network.now_s).alarms if alarm.startswith("RoCEv1")]
-    assert f"{leaf(1):x}:3" in said
+    assert "at leaf1:3" in said
+    (counted,) = views.topology(core, network.now_s).packet_counts
+    assert (counted.kind, counted.port.switch, counted.port.port_no) == ("roce_v1", "leaf1", 3)
+    assert counted.packets == core.packets.counts["roce_v1"]
+    assert counted.meaning.startswith("RoCEv1")
     assert "02:00:00:00:01:01" in said
 
 

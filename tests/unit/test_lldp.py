@@ -14,6 +14,7 @@ from controller.core import views
 from controller.core.commands import Report
 from controller.core.events import PacketReceived
 from controller.core.machine import Core
+from controller.core.odd_packets import MEANING, OddPacket
 from controller.fabric.lldp import MalformedLldp, Neighbour, NeighbourKind, decode
 from controller.fabric.model import PortRef
 from controller.fabric.neighbours import Neighbours
@@ -228,3 +229,7 @@ def test_real_captures_leave_the_controller_alive_and_its_links_alone() -> None:
     assert kinds["lldpd-8023bt"] == kinds["lldpd-sg200"] == kinds["tcpdump-LLDP_and_CDP"] == {"switch"}
     assert kinds["tcpdump-lldp-app-priority"] == {"switch"}
     assert kinds["tcpdump-dcb_ets"] == {"NIC"}
+
+
+def test_every_kind_of_odd_packet_has_words() -> None:
+    assert MEANING.keys() == set(OddPacket)

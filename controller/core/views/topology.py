@@ -7,6 +7,7 @@ from controller.core.machine import Core
 from controller.core.views.common import EndpointView, endpoint
 from controller.core.views.link_condition import link_condition, port_alarms, unused_links
 from controller.core.views.neighbours import NeighbourView, neighbours
+from controller.core.views.packet_counts import PacketCountView, packet_counts
 from controller.core.views.port_sizes import mtu_alarms
 from controller.fabric.discovery import Cable
 from controller.fabric.model import PortRef, Role
@@ -73,6 +74,7 @@ class TopologyView:
     revision: int
     in_sync: bool
     neighbours: tuple[NeighbourView, ...] = ()
+    packet_counts: tuple[PacketCountView, ...] = ()
 
 
 def topology(core: Core, now_s: float) -> TopologyView:
@@ -114,7 +116,8 @@ def topology(core: Core, now_s: float) -> TopologyView:
     passing = [sentence for sentence, until_s in core.packets.passing_alarms.values() if until_s > now_s]
     of_ports = (*port_alarms(core, now_s), *mtu_alarms(core))
     alarms = (*core.state.alarms.values(), *passing, *core.state.view_problems, *of_ports)
-    return TopologyView(switches, tuple(links), hosts, alarms, core.revision, in_sync, neighbours(core, now_s))
+    others, odd = neighbours(core, now_s), packet_counts(core)
+    return TopologyView(switches, tuple(links), hosts, alarms, core.revision, in_sync, others, odd)
 
 
 def _speed_bps(core: Core, ref: PortRef) -> int:
