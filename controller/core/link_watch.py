@@ -74,6 +74,8 @@ class LinkWatch:
         """What is lost is acted on at once; what is new comes in bursts, and the more there is the longer they last."""
         self.discovery.expire(now_s, self.answers)
         changes = self.links.follow(now_s, self.answers)
+        for change in changes:
+            self.gray.links.interrupt(change.cable)
         told = self._follow_bfd(now_s, changed=bool(changes))
         verdicts = self.gray.follow(self.links.of, now_s)
         told += tuple(map(self.gray.report, verdicts))

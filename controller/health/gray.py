@@ -214,11 +214,15 @@ class GrayLinks:
             for way in found
         )
 
+    def interrupt(self, cable: Cable) -> None:
+        """The link is down: what was lost since it last was up was lost by an outage, which others judge."""
+        for way in (cable, cable[::-1]):
+            self._directions.pop(way, None)
+
     def forget(self, cable: Cable) -> None:
         """The cable is there no more."""
         self.gray.pop(cable, None)
-        for way in (cable, cable[::-1]):
-            self._directions.pop(way, None)
+        self.interrupt(cable)
 
 
 def _just_after(other: _Reading, reading: _Reading, before: _Reading) -> bool:

@@ -245,6 +245,19 @@ def test_in_a_healthy_fabric_nothing_is_gray(latency_s: tuple[float, float]) -> 
     assert not core.state.avoided
 
 
+def test_outages_are_no_loss_of_a_link_that_is_up() -> None:
+    core, network = started(plan(leaves=3, spines=3))
+    cable = network.cable("leaf1", "spine2")
+    for _ in range(4):
+        network.fail_silently(cable)
+        network.run_for(2.0)
+        network.restore(cable)
+        network.run_for(9.0)
+    network.run_for(80.0)
+    assert not core.state.avoided
+    assert len(core.state.view.links) == 9
+
+
 def test_the_only_way_is_used_all_the_same() -> None:
     core, network = started(plan(leaves=2, spines=1))
     network.make_lossy(network.cable("leaf1", "spine1"), 0.05)
