@@ -14,8 +14,10 @@ from controller.core.settings import CoreSettings
 from controller.fabric.plan import FabricPlan
 from controller.jobs.collective import Algorithm, Collective, Operation
 from controller.pipeline.cookies import Kind, cookie
-from controller.pipeline.detour import is_detour_rule
-from controller.pipeline.rules import AddRule, Rule, match
+from controller.pipeline.detour import has_detours, is_detour_rule
+from controller.pipeline.groups import is_detour
+from controller.pipeline.rules import AddRule, Group, Rule, match
+from controller.simulation import admission
 from controller.simulation.admission import Limits
 from controller.simulation.network import ModelNetwork
 from controller.simulation.walk import check_delivery
@@ -202,6 +204,31 @@ def test_a_spine_without_select_groups_still_reaches_every_leaf() -> None:
     assert [str(v) for v in check_delivery(network)] == []
     assert core.state.rooms[spine(1)].unspread
     assert any("no group left" in alarm for alarm in alarms(core, network))
+
+
+@pytest.mark.parametrize("refused", [admission.INVALID_GROUP, "OFPET_BAD_ACTION/OFPBAC_BAD_SET_TYPE"])
+def test_a_switch_that_has_something_against_detours_goes_without(
+    monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    """Whatever it answers: routing does not depend on them, and the switch is not suspected of anything."""
+    fabric = plan(leaves=3, spines=2, hosts=2)
+    core = Core(CoreSettings(beacon_key=KEY, plan=fabric))
+    network = ModelNetwork(fabric, core, seed=1)
+    usual = admission.group_error
+
+    def error(group: Group) -> str | None:
+        return refused if is_detour(group.group_id) else usual(group)
+
+    monkeypatch.setattr(admission, "group_error", error)
+    network.announce_hosts()
+    network.run_until_quiet(60)
+    assert quiet_faults(network) == []
+    assert core.state.rooms[spine(1)].without_detours
+    assert not any(has_detours(network.switch(name).tables()) for name in ("spine1", "spine2"))
+    assert all(switch.ready for switch in core.state.switches.values())
+    assert alarms(core, network) == ()
+    network.run_for(60)
+    assert sent(network, network.now_s - 60) == 0
 
 
 def test_a_new_session_is_a_new_chance() -> None:

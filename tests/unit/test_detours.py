@@ -12,19 +12,26 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from core_model import all_to_all, ask, started
+from core_model import KEY, all_to_all, ask, started
 from fabrics import plan
 
+from controller.core import machine
 from controller.core.events import CollectiveAnnounced
-from controller.fabric.model import PortRef, Role
+from controller.core.settings import CoreSettings
+from controller.fabric.model import FabricView, PortRef, Role
 from controller.fabric.plan import FabricPlan
 from controller.formats.topology_file import load
+from controller.pipeline.compile import compile_base
+from controller.pipeline.detour import has_detours
 from controller.pipeline.marks import LAST_HOP, MOST_BOUNCES
 from controller.pipeline.packet import ARP_REPLY, Packet, arp, mac_value, udp
+from controller.pipeline.rules import SwitchTables
+from controller.qos.classes import QosSettings
 from controller.simulation.cables import Cable
 from controller.simulation.hosts import ModelHost
 from controller.simulation.network import ModelNetwork
 from controller.simulation.walk import Reachability, roce_probes, walk
+from controller.simulation.watch import DeliveryWatch
 
 TOPOLOGIES = Path(__file__).parents[2] / "topologies"
 _PODS = load(TOPOLOGIES / "threetier-2x2x2.yaml")
@@ -172,6 +179,25 @@ def test_three_tiers_end_after_any_two_failures() -> None:
         with failed(network, pair):
             longest = max(longest, most_hops(network))
     assert 9 < longest <= WITHIN_THREE_TIERS
+
+
+def test_laying_detours_on_a_running_fabric_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when a controller that knows detours takes over from one that did not."""
+    of = plan(3, 2, 1, parallel=2)
+
+    def without(view: FabricView, qos: QosSettings, rate: int, *_: object) -> dict[int, SwitchTables]:
+        return compile_base(view, qos, rate, without_detours=view.switches.keys())
+
+    with monkeypatch.context() as earlier:
+        earlier.setattr(machine, "compile_base", without)
+        _, network = started(of)
+    switches_ = network.wiring.switches.values()
+    assert not any(has_detours(switch.tables()) for switch in switches_)
+    watch = DeliveryWatch(network, probes=fabric_probes)
+    network.restart_controller(machine.Core(CoreSettings(beacon_key=KEY, plan=of)))
+    network.run_until_quiet(60)
+    assert all(has_detours(switch.tables()) for switch in switches_)
+    assert [str(violation) for _, violation in watch.violations] == []
 
 
 def test_a_packet_on_a_detour_differs_in_its_source_mac_alone() -> None:
