@@ -3,12 +3,14 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from _placement_cases import equal, permutation, pinned, three_tier
+from _placement_cases import equal, mixed, permutation, pinned, three_tier
 from placement_speed import check_reference, medians_ms, reference_colouring
 
 from controller.fabric.model import PortRef
+from controller.placement.effort import FIRST, FULL
 from controller.placement.place import place
 from controller.placement.problem import Placement, Problem
+from controller.placement.splitting import place_parts
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ def speed(repeat: int) -> Iterator[SpeedRow]:
     problem = three_tier(16, 32, 32, 32, 32, 100_000)
     yield _row("three tiers, 16,384 hosts", problem, lambda: place(problem), min(repeat, 5), 1000.0)
     yield _after_failure(repeat)
+    yield from _queue_pairs(min(repeat, 5))
 
 
 def growth(repeat: int) -> Iterator[SpeedRow]:
@@ -60,6 +63,26 @@ def _after_failure(repeat: int) -> SpeedRow:
     moved = sum(before.paths[flow] != path for flow, path in again().paths.items())
     row = _row("64 x 32 x 32, re-plan after one cable died", problem, again, repeat, 5.0)
     return replace(row, moved=moved)
+
+
+def _queue_pairs(repeat: int) -> Iterator[SpeedRow]:
+    """Four jobs with a size each on a fabric with a tenth of its cables down, every flow with four queue pairs whose UDP
+    source ports are known: what the controller places at once, and with the effort that it spends aside."""
+    problem = mixed(64, 32, 32, 0.10, 1).problem
+    pairs = {f"{d.flow_id}#{n}": (d, n) for d in problem.demands for n in range(4)}
+    demands = tuple(
+        replace(d, flow_id=name, size_bytes=d.size_bytes // 4 + (n < d.size_bytes % 4))
+        for name, (d, n) in pairs.items()
+    )
+    problem, group_of = replace(problem, demands=demands), {name: d.flow_id for name, (d, _) in pairs.items()}
+    for title, effort in (("at once", FIRST), ("full effort", FULL)):
+        yield _row(
+            f"64 x 32 x 32, 10 % failed, 4 QPs, {title}",
+            problem,
+            lambda effort=effort: place_parts(problem, group_of, effort),
+            repeat,
+            None,
+        )
 
 
 def _row(

@@ -18,7 +18,7 @@ from controller.placement.by_phase import place_by_phase
 from controller.placement.certificate import Certificate
 from controller.placement.cut_bounds import Bound, cut_bound
 from controller.placement.effort import FULL, Effort
-from controller.placement.instance import TOLERANCE, FloatArray, Instance, in_order
+from controller.placement.instance import TOLERANCE, Instance, in_order
 from controller.placement.phases import split
 from controller.placement.place import answer, best_found, place, refine, with_proof
 from controller.placement.problem import Demand, Phases, Placement, Problem, at_level
@@ -206,34 +206,38 @@ def _peak_s(instance: Instance, chosen: IntArray) -> float:
 
 def _merged(instance: Instance, chosen: IntArray, members: Iterable[Sequence[int]]) -> IntArray:
     """The same, with flows put together again whose parts all find room on one of their paths."""
-    result = chosen.copy()
-    load = instance.load_s(result)
-    limit = float(load.max()) * (1 + TOLERANCE)
+    together = _Together(instance, chosen)
     for numbers in members:
-        rows = [tuple(row) for row in result[numbers].tolist()]
-        if len(set(rows)) > 1:
-            _merge(instance, result, load, limit, numbers, [row for row, _ in Counter(rows).most_common()])
-    return result
+        together.put(numbers)
+    return np.array(together.rows, dtype=np.intp).reshape(chosen.shape)
 
 
-def _merge(
-    instance: Instance,
-    chosen: IntArray,
-    load: FloatArray,
-    limit: float,
-    numbers: Sequence[int],
-    paths: Iterable[tuple[int, ...]],
-) -> None:
-    """Puts the parts `numbers` on the first of `paths` that holds them all; changes `chosen` and `load` if one does."""
-    lifted = load.copy()
-    for i in numbers:
-        lifted[chosen[i]] -= instance.bits[i] / instance.rates_bps[chosen[i]]
-    bits = float(instance.bits[numbers].sum())
-    for path in paths:
-        row = np.array(path, dtype=np.intp)
-        after = lifted[row] + bits / instance.rates_bps[row]
-        if float(after.max()) <= limit:
-            chosen[numbers] = row
-            lifted[row] = after
-            load[:] = lifted
+class _Together:
+    """`rows[i]` are the links of part i. Plain lists: a flow's few links cost arrays more than the arithmetic."""
+
+    def __init__(self, instance: Instance, chosen: IntArray) -> None:
+        self.rows: list[tuple[int, ...]] = list(map(tuple, chosen.tolist()))
+        self._bits: list[float] = instance.bits.tolist()
+        self._rates: list[float] = instance.rates_bps.tolist()
+        load = instance.load_s(chosen)
+        self._load: list[float] = load.tolist()
+        self._limit = float(load.max()) * (1 + TOLERANCE)
+
+    def put(self, numbers: Sequence[int]) -> None:
+        """The parts `numbers` onto the first of their paths, the most used first, that holds them all, if any does."""
+        uses = Counter(self.rows[i] for i in numbers)
+        if len(uses) < 2:
             return
+        lifted: dict[int, float] = {}
+        for i in numbers:
+            for link in self.rows[i]:
+                lifted[link] = lifted.get(link, self._load[link]) - self._bits[i] / self._rates[link]
+        bits = sum(self._bits[i] for i in numbers)
+        for row, _ in uses.most_common():
+            after = {link: lifted[link] + bits / self._rates[link] for link in row}
+            if max(after.values()) <= self._limit:
+                for link, load in (lifted | after).items():
+                    self._load[link] = load
+                for i in numbers:
+                    self.rows[i] = row
+                return
