@@ -66,7 +66,7 @@ def _after_failure(repeat: int) -> SpeedRow:
 
 
 def _queue_pairs(repeat: int) -> Iterator[SpeedRow]:
-    """Four jobs with a size each on a fabric with a tenth of its cables down, every flow with four queue pairs whose UDP
+    """Four jobs with a size each on a fabric with a tenth of its cables down, each flow with four queue pairs whose UDP
     source ports are known: what the controller places at once, and with the effort that it spends aside."""
     problem = mixed(64, 32, 32, 0.10, 1).problem
     pairs = {f"{d.flow_id}#{n}": (d, n) for d in problem.demands for n in range(4)}
