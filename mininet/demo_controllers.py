@@ -49,11 +49,11 @@ def ryu_manager(
 
 
 @contextmanager
-def ecmp(lab: FabricLab, topology: Path, logs: Path) -> Iterator[None]:
-    """Static ECMP that hashes UDP ports, and nothing else. Its rules are gone after the block."""
+def ecmp(lab: FabricLab, topology: Path, logs: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Static ECMP that hashes UDP ports, and nothing else; yields its process. Its rules are gone after the block."""
     environment = {"HEDDLE_TOPOLOGY": str(topology)}
-    with ryu_manager("apps/ecmp.py", logs / "ecmp.log", environment, lab.wait_connected):
-        yield
+    with ryu_manager("apps/ecmp.py", logs / "ecmp.log", environment, lab.wait_connected) as process:
+        yield process
     for switch in lab.plan.switches:
         lab.ovs.ofctl("del-flows", switch.name)
         lab.ovs.ofctl("del-groups", switch.name)

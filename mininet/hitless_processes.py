@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +32,8 @@ class Processes:
     lab: FabricLab
     environment: dict[str, str]
     log: Path
+    # How Python is told to run the controller; benchmarks run others in its place.
+    program: Sequence[str] = ("-m", "controller.runtime")
     controller: subprocess.Popen[bytes] | None = None
     agent: subprocess.Popen[bytes] | None = None
     _python: Path = field(default_factory=lambda: Path(sys.executable))
@@ -41,7 +43,7 @@ class Processes:
         return self.environment["HEDDLE_GRPC"]
 
     def start_controller(self) -> None:
-        self.controller = self._start([str(self._python), "-m", "controller.runtime"])
+        self.controller = self._start([str(self._python), *self.program])
 
     def start_agent(self) -> None:
         self.agent = self._start([str(self._python.with_name("ryu-manager")), "apps/fabric.py"])
@@ -93,8 +95,14 @@ def _kill(process: subprocess.Popen[bytes] | None) -> None:
 
 
 @contextmanager
-def processes(lab: FabricLab, topology: Path, log: Path, more: Mapping[str, str] | None = None) -> Iterator[Processes]:
-    """Both running and the fabric found; they end with the block."""
+def processes(
+    lab: FabricLab,
+    topology: Path,
+    log: Path,
+    more: Mapping[str, str] | None = None,
+    program: Sequence[str] | None = None,
+) -> Iterator[Processes]:
+    """Both running and the fabric found; they end with the block. `program` runs in the controller's place."""
     with tempfile.TemporaryDirectory(prefix="heddle-") as private:
         environment = {
             "HEDDLE_TOPOLOGY": str(topology),
@@ -104,7 +112,7 @@ def processes(lab: FabricLab, topology: Path, log: Path, more: Mapping[str, str]
             "HEDDLE_STATE": f"{private}/heddle.db",
             **(more or {}),
         }
-        running = Processes(lab, environment, log)
+        running = Processes(lab, environment, log, *([] if program is None else [program]))
         try:
             running.start_controller()
             running.wait_listening()
