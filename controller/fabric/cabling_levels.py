@@ -7,11 +7,12 @@ level that share something below them are therefore one group. Cables that canno
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from controller.fabric.cabling import CablingPlan
+from controller.fabric.cabling import Cable, CablingPlan
+from controller.fabric.model import Role
 
-_LEVEL_OF_ROLE = {"leaf": 0, "spine": 1, "super-spine": 2}
+_LEVEL_OF_ROLE = {Role.LEAF: 0, Role.SPINE: 1, Role.CORE: 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +26,37 @@ class Group:
     parent: str
 
 
+def without_edges(plan: CablingPlan) -> CablingPlan:
+    """The same with every edge switch (a DPU, a hypervisor's bridge) taken for a part of its hosts, which then hang on
+    its leaves themselves: to a scheduler it is no place of its own."""
+    hosts = frozenset(plan.hosts)
+    edges = {switch.name for switch in plan.switches if switch.role is Role.EDGE}
+    if not edges:
+        return plan
+    leaves: dict[str, list[Cable]] = {edge: [] for edge in edges}
+    kept, below = [], []
+    for cable in plan.cables:
+        within = edges & {cable.a.node, cable.b.node}
+        if not within:
+            kept.append(cable)
+        elif hosts & {cable.a.node, cable.b.node}:
+            below.append(cable)
+        else:
+            leaves[within.pop()].append(cable)
+    for cable in below:
+        host, edge = (cable.a, cable.b) if cable.b.node in edges else (cable.b, cable.a)
+        for up in leaves[edge.node]:
+            leaf = up.b if up.a.node == edge.node else up.a
+            kept.append(Cable(host, leaf, cable.rate_bps, cable.place, cable.state if not cable.usable else up.state))
+    switches = tuple(switch for switch in plan.switches if switch.name not in edges)
+    return replace(plan, switches=switches, cables=tuple(kept))
+
+
 def levels(plan: CablingPlan) -> dict[str, int]:
     """Of every switch; 0 for a switch that nothing is known of."""
     found: dict[str, int] = {}
     for switch in plan.switches:
-        level = switch.level if switch.level is not None else _LEVEL_OF_ROLE.get(switch.role.value)
+        level = switch.level if switch.level is not None else _LEVEL_OF_ROLE.get(switch.role)
         if level is not None:
             found[switch.name] = level
     neighbours = _neighbours(plan)

@@ -140,3 +140,36 @@ def test_ptm_wants_names_of_ports_and_leaves_counted_interfaces_out() -> None:
     text = export(RAILED, Target.PTM)
     assert '"gpu-1":"nic1"' not in text
     assert "# left out, a port is not known: gpu-1:nic1 to leaf1:swp9" in text
+
+
+EDGED = CablingPlan(
+    "pod1",
+    "live",
+    (
+        *(CabledSwitch(f"leaf{n}", Role.LEAF) for n in (1, 2, 3)),
+        CabledSwitch("spine1", Role.SPINE),
+        CabledSwitch("dpu1", Role.EDGE),
+    ),
+    ("v1", "v2", "h1"),
+    (
+        *(Cable(end(f"leaf{n}:1"), end(f"spine1:{n}")) for n in (1, 2, 3)),
+        Cable(end("dpu1:1"), end("leaf1:2")),
+        Cable(end("leaf2:2"), end("dpu1:2")),
+        Cable(end("dpu1:3"), end("leaf3:2"), state="down"),
+        Cable(end("v1"), end("dpu1:4")),
+        Cable(end("dpu1:5"), end("v2")),
+        Cable(end("h1"), end("leaf3:3")),
+    ),
+)
+
+
+def test_hosts_below_an_edge_switch_hang_on_its_leaves() -> None:
+    assert [line for line in export(EDGED, Target.SLURM_CONF).splitlines() if not line.startswith("#")] == [
+        "SwitchName=leaf1 Nodes=v[1-2]",
+        "SwitchName=leaf2 Nodes=v[1-2]",
+        "SwitchName=leaf3 Nodes=h1",
+        "SwitchName=spine1 Switches=leaf[1-3]",
+    ]
+    labels = [n["metadata"]["labels"] for n in list(yaml.safe_load_all(export(EDGED, Target.KUEUE)))[1:]]
+    assert [tuple(each.values()) for each in labels] == [("leaf1..leaf2", "spine1")] * 2 + [("leaf3", "spine1")]
+    assert '"dpu1":"1" -- "leaf1":"2"' in export(EDGED, Target.PTM)
