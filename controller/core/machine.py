@@ -394,6 +394,8 @@ class Core:
         if capacity.retry(self.state, now_s, settled=self.reconciler.settled):
             self._fabric_changed(now_s)
         self._suspect_overdue(now_s)
+        if self.state.reduced.waiting and self.state.reduced.can_return(self.state.unready):
+            self._fabric_changed(now_s)
         silent = planning.silent_switches(self.state)
         if silent != self._silent:
             # An agent takes all its sessions with it, one by one. A switch that is back is told what is meant now.
@@ -567,7 +569,7 @@ class Core:
         rate = self.settings.default_rate_bps
         servers = self._servers = server_nics(self.packets.neighbours.alone())
         whole, self.state.view_problems = build(facts, ports, links, self.hosts, self.plan, rate, servers)
-        self.state.reduced = reduced(whole, self.state.avoided)
+        self.state.reduced = reduced(whole, self.state.avoided, self.state.reduced, self.state.unready)
         self.state.view = self.state.reduced.view
 
     def _plan_is_met(self) -> bool:

@@ -147,6 +147,11 @@ class State:
         return self._near
 
     @property
+    def unready(self) -> frozenset[int]:
+        """Switches that cannot be told anything at present; one that has just connected has to be read first."""
+        return frozenset(s.dpid for s in self.switches.values() if not s.ready)
+
+    @property
     def full(self) -> frozenset[int]:
         """Switches that have refused something for want of room, in their present session."""
         return frozenset(dpid for dpid, room in self.rooms.items() if room.is_full)

@@ -57,6 +57,10 @@ def is_detour_rule(rule: Rule) -> bool:
     return is_ours(rule.cookie) and kind_of(rule.cookie) == Kind.DETOUR
 
 
+# Where bounces are counted in a group's number: the group beside a bundle, for packets that have not bounced.
+_BESIDE_BUNDLE = MOST_BOUNCES + 1
+
+
 def has_detours(tables: SwitchTables) -> bool:
     return any(is_detour(group.group_id) for group in tables.groups) or any(map(is_detour_rule, tables.rules))
 
@@ -124,7 +128,8 @@ class SwitchDetours:
         if len(direct) == 1:
             return (self._group(leaf, 0, (Bucket(way, watch_port=direct[0]), *back)),)
         idle = tuple(Bucket((), watch_port=port) for port in direct)
-        return (*way, self._group(leaf, 0, (*idle, *back)))
+        # Another group than that of a single link: whichever comes first, rule or group, neither loses a packet.
+        return (*way, self._group(leaf, _BESIDE_BUNDLE, (*idle, *back)))
 
     def freeze(self) -> SwitchTables:
         """The rules for marked packets, and all groups."""

@@ -148,6 +148,11 @@ def _removals(desired: SwitchTables, superfluous: Iterable[Rule], actual: Actual
     return tuple(deleted)
 
 
+def unsteers(removals: Iterable[Modification]) -> bool:
+    """Whether some flow loses the rule that steers it."""
+    return any(isinstance(m, DeleteRule) and is_steering(m.rule) for m in removals)
+
+
 def without_route_removals(removals: Sequence[Modification]) -> tuple[Modification, ...]:
     """The removals that concern no route; the groups that routes use stay with them."""
     routes = {m.rule for m in removals if isinstance(m, DeleteRule) and _is_route(m.rule)}

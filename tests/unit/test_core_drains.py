@@ -179,3 +179,43 @@ def test_what_an_operator_drained_is_not_given_back_by_somebody_else() -> None:
     assert [origin for origin, _, _ in avoided.concerning((PortRef(leaf(1), 1), PortRef(spine(1), 1)))] == [
         Origin.OPERATOR
     ]
+
+
+def test_the_second_of_two_parallel_links_comes_and_goes_without_loss() -> None:
+    """Found by fuzzing: the group behind a spine's routes to a leaf meant another thing with one link than with two."""
+    of = plan(leaves=2, spines=2, hosts=1, parallel=2)
+    core, network = loaded(of)
+    watch = DeliveryWatch(network)
+    ends = cable(core, leaf(1), spine(1))
+    assert isinstance(ask(network, DrainWanted(2, (ends,))), Accepted)
+    assert isinstance(ask(network, UndrainWanted(3, (ends,))), Accepted)
+    assert watch.violations == []
+
+
+def test_two_drains_in_a_row_take_the_last_steered_flow_off_before_anything_is_removed() -> None:
+    """Found by fuzzing: with one uplink left a leaf needs no steering, and a slow one dropped it after its spine."""
+    of = plan(leaves=2, spines=3, hosts=1)
+    core, network = loaded(of)
+    network.slow_down("leaf1", 10)
+    watch = DeliveryWatch(network)
+    network.inject(DrainWanted(2, (spine(1),)))
+    network.run_for(0.003)
+    assert isinstance(ask(network, DrainWanted(3, (spine(3),))), Accepted)
+    ends = {end for link in core.state.reduced.left_out for end in link}
+    assert ports_in_use(network, core).isdisjoint(ends)
+    assert watch.violations == []
+
+
+def test_a_spine_that_is_given_back_while_it_is_away_gets_nothing_before_it_knows_its_routes() -> None:
+    """Found by fuzzing: drained it had lost them, and the leaves took it back at once."""
+    of = plan(leaves=2, spines=2, hosts=1)
+    core, network = loaded(of)
+    ask(network, DrainWanted(2, (spine(1),)))
+    watch = DeliveryWatch(network)
+    network.lose_session("spine1", reconnect_after_s=3.0)
+    network.run_for(0.2)
+    ask(network, UndrainWanted(3, (spine(1),)))
+    network.run_until_quiet(60)
+    assert core.state.reduced.left_out == {}
+    assert {end.dpid for end in ports_in_use(network, core)} >= {leaf(1), leaf(2), spine(1)}
+    assert watch.violations == []
