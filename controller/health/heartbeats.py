@@ -108,7 +108,7 @@ class Heartbeats:
     def _part_neighbours(self) -> None:
         """Neighbours are on different sides, as in any fabric of tiers; elsewhere as far as that can be."""
         side = self._side
-        if all(a.dpid in side and side[a.dpid] is not side.get(b.dpid) for a, b in self.links.up):
+        if all(a.dpid in side and b.dpid in side and side[a.dpid] is not side[b.dpid] for a, b in self.links.up):
             return
         near: dict[int, set[int]] = defaultdict(set)
         for a, b in self.links.up:

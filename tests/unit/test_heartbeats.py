@@ -41,6 +41,24 @@ def test_a_silent_loss_is_noticed_within_a_second(sender: str | None, seed: int)
     assert len(core.state.view.links) == 8
 
 
+def test_a_switch_that_comes_later_is_watched_like_the_others() -> None:
+    of = plan(leaves=3, spines=3)
+    core = Core(CoreSettings(KEY, of, heartbeat_period_s=0.25))
+    network = ModelNetwork(of, core, seed=1)
+    late = ("leaf3", "spine3")
+    for name in late:
+        network.power_off(name)
+    network.run_for(8.0)
+    assert len(core.links.up) == 4
+    for name in late:
+        network.power_on(name)
+        network.run_for(4.0)
+    assert len(core.links.up) == 9
+    network.fail_silently(network.cable("leaf3", "spine3"))
+    network.run_for(0.85)
+    assert down(core, network, "leaf3", "spine3")
+
+
 def test_answers_that_come_after_the_next_heartbeat_still_tell() -> None:
     of = plan(leaves=3, spines=3)
     core = Core(CoreSettings(KEY, of, heartbeat_period_s=0.25))
