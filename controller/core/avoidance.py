@@ -7,12 +7,12 @@ avoided, and for how long, is decided by whoever names an origin here.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from controller.core.remembered import Avoidance, Cable, Target
 from controller.fabric.model import FabricView, Link
-from controller.fabric.reach import joined, without
+from controller.fabric.reach import Pair, joined, without
 from controller.fabric.tiers import Tiers
 
 
@@ -77,10 +77,18 @@ class Reduced:
     used: Mapping[Cable, Link] = field(default_factory=dict)
     # Those of `left_out` that nobody wants avoided any more, and that a switch at their ends knows nothing of yet.
     waiting: frozenset[Cable] = frozenset()
+    # Links that were left out and have come back, but of which no switch is known to hold the routes yet.
+    returning: frozenset[Cable] = frozenset()
 
-    def can_return(self, unready: Collection[int]) -> bool:
-        """Whether some waiting link need wait no longer."""
-        return any(_known(cable, unready) for cable in self.waiting)
+    def is_overtaken(self, unready: Collection[int]) -> bool:
+        """Whether some waiting link need wait no longer, or one that was to come back has to wait after all."""
+        return any(_known(cable, unready) for cable in self.waiting) or not all(
+            _known(cable, unready) for cable in self.returning
+        )
+
+    def settled(self) -> "Reduced":
+        """Every switch that answers holds what it should."""
+        return replace(self, returning=frozenset()) if self.returning else self
 
 
 # ENGINEER E: before you go on, read /tmp/p7/note_E.md (a simpler cure by construction); then delete this line.
@@ -92,8 +100,8 @@ def reduced(
     `unready` are the switches that cannot be told anything at present: a link that was left out `before` does not come
     back at such a switch, which would get packets that it has no routes for.
     """
-    left_out_before = before.left_out if before else {}
-    if not avoided and not left_out_before:
+    unproven = frozenset(before.left_out) | before.returning if before else frozenset()
+    if not avoided and not unproven:
         return Reduced(whole, whole)
     cost: dict[Link, int] = {}
     forced, waiting = [], []
@@ -104,14 +112,16 @@ def reduced(
             forced.append(link)
         elif found:
             cost[link] = sum(_COST[origin] for origin, _, _ in found)
-        elif cable in left_out_before and not _known(cable, unready):
+        elif cable in unproven and not _known(cable, unready):
             cost[link] = _COST_OF_WAITING
             waiting.append(cable)
     possible = without(whole, forced)
     used = _needed(possible, cost)
     left_out = [link for link in (*forced, *cost) if link not in used]
-    still = frozenset(waiting) - _by_cable(used).keys()
-    return Reduced(without(whole, left_out), whole, _by_cable(left_out), _by_cable(used), still)
+    out, needed = _by_cable(left_out), _by_cable(used)
+    view = without(whole, left_out)
+    returning = (unproven & _by_cable(view.links).keys()) - needed.keys()
+    return Reduced(view, whole, out, needed, frozenset(waiting) & out.keys(), returning)
 
 
 def _known(cable: Cable, unready: Collection[int]) -> bool:
@@ -129,9 +139,19 @@ def _needed(view: FabricView, cost: Mapping[Link, int]) -> set[Link]:
     ways = _Ways(view, cost)
     for a, b in missing:
         # What an earlier pair needs may join this one as well.
-        if not taken or not Tiers.of(without(view, cost.keys() - taken)).reaches(a, b):
+        if not taken or not _joins(view, cost.keys() - taken, [(a, b)]):
             taken |= ways.links(a, b)
+    # What a later pair needs may make superfluous what an earlier one took.
+    for ends in sorted({(link.a.dpid, link.b.dpid) for link in taken}):
+        parallel = {link for link in taken if (link.a.dpid, link.b.dpid) == ends}
+        if _joins(view, (cost.keys() - taken) | parallel, missing):
+            taken -= parallel
     return taken
+
+
+def _joins(view: FabricView, left_out: Collection[Link], pairs: Iterable[Pair]) -> bool:
+    tiers = Tiers.of(without(view, left_out))
+    return all(tiers.reaches(a, b) for a, b in pairs)
 
 
 class _Ways:

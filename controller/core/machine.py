@@ -394,7 +394,8 @@ class Core:
         if capacity.retry(self.state, now_s, settled=self.reconciler.settled):
             self._fabric_changed(now_s)
         self._suspect_overdue(now_s)
-        if self.state.reduced.waiting and self.state.reduced.can_return(self.state.unready):
+        links = self.state.reduced
+        if (links.waiting or links.returning) and links.is_overtaken(self.state.unready):
             self._fabric_changed(now_s)
         silent = planning.silent_switches(self.state)
         if silent != self._silent:
@@ -459,6 +460,7 @@ class Core:
             return []
         self._noted = seen
         planning.note_laid(self.state)
+        self.state.reduced = self.state.reduced.settled()
         before, self._capacity_alarms = self._capacity_alarms, capacity.alarms(self.state, self.plan.name)
         for key in before:
             self.state.alarms.pop(key, None)

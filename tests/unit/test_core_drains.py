@@ -12,6 +12,7 @@ from controller.core.remembered import Avoidance, Cable
 from controller.core.settings import CoreSettings
 from controller.fabric.model import PortRef
 from controller.fabric.plan import FabricPlan
+from controller.fabric.reach import without
 from controller.simulation.network import ModelNetwork
 from controller.simulation.walk import check_delivery
 from controller.simulation.watch import DeliveryWatch
@@ -158,6 +159,17 @@ def test_a_lossy_link_is_left_before_a_drained_one_where_one_of_them_is_needed()
     assert {end.dpid for c in reduced(whole, avoided).used for end in c} == {leaf(1), leaf(2), spine(1)}
 
 
+def test_no_more_avoided_links_are_used_than_are_needed() -> None:
+    """Found by fuzzing: two leaves need the second spine, and then the first is not needed for the third."""
+    whole = view(plan(leaves=3, spines=2))
+    ends = {frozenset((k.a.dpid, k.b.dpid)): k for k in whole.links}
+    dead = ends[frozenset((leaf(3), spine(1)))]
+    avoided = Avoided()
+    avoided.avoid(leaf(2), Origin.OPERATOR, Avoidance())
+    used = reduced(without(whole, [dead]), avoided).used
+    assert [{end.dpid for end in cable} for cable in used] == [{leaf(2), spine(2)}]
+
+
 @pytest.mark.parametrize("parallel", [1, 2])
 def test_one_of_two_parallel_links_can_be_drained(parallel: int) -> None:
     of = plan(leaves=2, spines=1, parallel=2)
@@ -206,14 +218,15 @@ def test_two_drains_in_a_row_take_the_last_steered_flow_off_before_anything_is_r
     assert watch.violations == []
 
 
-def test_a_spine_that_is_given_back_while_it_is_away_gets_nothing_before_it_knows_its_routes() -> None:
+@pytest.mark.parametrize("noticed_s", [0.0, 0.2])
+def test_a_spine_that_is_given_back_while_it_is_away_gets_nothing_before_it_knows_its_routes(noticed_s: float) -> None:
     """Found by fuzzing: drained it had lost them, and the leaves took it back at once."""
     of = plan(leaves=2, spines=2, hosts=1)
     core, network = loaded(of)
     ask(network, DrainWanted(2, (spine(1),)))
     watch = DeliveryWatch(network)
     network.lose_session("spine1", reconnect_after_s=3.0)
-    network.run_for(0.2)
+    network.run_for(noticed_s)
     ask(network, UndrainWanted(3, (spine(1),)))
     network.run_until_quiet(60)
     assert core.state.reduced.left_out == {}
