@@ -34,6 +34,8 @@ class BfdSettings:
     enabled: bool = True
     interval_ms: int = 50
     multiplier: int = 3
+    # The interval is not to grow with the number of ports that one daemon serves.
+    exact: bool = False
 
 
 class Session(StrEnum):

@@ -60,6 +60,8 @@ class Heartbeats:
     _second: set[int] = field(default_factory=set)
     _awaited: set[int] = field(default_factory=set)
     _second_due_s: float = float("inf")
+    # Switches for which nobody waits, since they answered too late the last time.
+    _late: set[int] = field(default_factory=set)
 
     @property
     def interval_s(self) -> float:
@@ -91,6 +93,7 @@ class Heartbeats:
             self._read_due_s = float("inf")
             return self._begin_round(now_s, answers)
         if self._second and (not self._awaited or now_s >= self._second_due_s):
+            self._late |= self._awaited
             second, self._second, self._second_due_s = self._second, set(), float("inf")
             return sorted(second)
         return []
@@ -101,7 +104,7 @@ class Heartbeats:
         self._first = not self._first
         first = {dpid for dpid in dpids if self._side[dpid] is self._first}
         self._second = dpids - first
-        self._awaited = {dpid for dpid in first if answers.since_s(dpid) < float("inf")}
+        self._awaited = {dpid for dpid in first - self._late if answers.since_s(dpid) < float("inf")}
         self._second_due_s = now_s + self.interval_s / 4 if self._second else float("inf")
         return sorted(first)
 
@@ -139,6 +142,8 @@ class Heartbeats:
         if not self.period_s:
             return
         self._awaited.discard(dpid)
+        if asked_s + self.interval_s / 4 >= now_s:
+            self._late.discard(dpid)
         challenged = 0
         for cable in self.links.up_at(dpid):
             at, sender = cable if cable[0].dpid == dpid else cable[::-1]

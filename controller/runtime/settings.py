@@ -109,7 +109,7 @@ def _bfd(value: Any) -> Any:
             f"{value!r}: write on, off, or the interval in milliseconds and how many of them may pass in silence, 1 to "
             f"{_MOST_BFD}, for example 50x3"
         )
-    return BfdSettings(interval_ms=int(interval), multiplier=int(multiplier))
+    return BfdSettings(interval_ms=int(interval), multiplier=int(multiplier), exact=True)
 
 
 def _state(value: Any) -> Any:

@@ -10,7 +10,7 @@ import pytest
 from controller.core.commands import ConfigureBfd
 from controller.core.events import BfdRead, Event
 from controller.health.bfd import BfdSettings, Session
-from controller.runtime.ovsdb_bfd import TAG
+from controller.runtime.ovsdb_bfd import TAG, bfd_configuration
 from controller.runtime.ovsdb_bfd_keeper import BfdKeeper
 from controller.runtime.ovsdb_databases import Databases
 from tests.openvswitch.private_ovs import PrivateOvs, in_namespace
@@ -100,6 +100,13 @@ def test_a_session_comes_up_tells_of_a_silent_loss_and_goes_as_it_came(ovs: Priv
             assert (of(ovs, interface, "bfd"), TAG in of(ovs, interface, "external_ids")) == ("{}", False)
 
     play([ovs.database], scenario)
+
+
+def test_the_interval_grows_with_the_ports_of_one_daemon_unless_it_was_asked_for_exactly() -> None:
+    assert bfd_configuration(BfdSettings(), 32)["min_tx"] == "50"
+    assert bfd_configuration(BfdSettings(), 51)["min_rx"] == "100"
+    assert bfd_configuration(BfdSettings(), 128)["min_tx"] == "150"
+    assert bfd_configuration(BfdSettings(exact=True), 128)["min_tx"] == "50"
 
 
 @in_namespace

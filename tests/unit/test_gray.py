@@ -238,6 +238,15 @@ def test_a_lossy_cable_is_avoided_with_its_evidence_and_comes_back_when_it_is_me
     assert len(core.state.view.links) == 9
 
 
+def test_one_slow_switch_hides_no_loss_between_others() -> None:
+    core, network = started(plan(leaves=3, spines=3))
+    network.slow_down("leaf3", 200)
+    cable = network.cable("leaf1", "spine2")
+    network.make_lossy(cable, 0.01)
+    network.run_for(25.0)
+    assert len(core.state.avoided.of(Origin.GRAY)) == 1
+
+
 @pytest.mark.parametrize("latency_s", [(0.0005, 0.003), (0.05, 0.4)])
 def test_in_a_healthy_fabric_nothing_is_gray(latency_s: tuple[float, float]) -> None:
     core, network = started(plan(leaves=3, spines=3), timing=Timing(control_latency_s=latency_s))
