@@ -22,21 +22,16 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "mininet"))
 
 from demo_controllers import OPENFLOW  # noqa: E402
-from demo_job import crossing_order  # noqa: E402
-from heddle.v1 import collective_pb2 as pb  # noqa: E402
-from heddle.v1 import collective_pb2_grpc  # noqa: E402
 from hitless_processes import processes  # noqa: E402
 from lab_fabric import FabricLab  # noqa: E402
 from lab_namespace import LabError  # noqa: E402
-from repair_watch import Timed, events, grpc, port_reports  # noqa: E402
+from repair_watch import Timed, announce_ring, events, port_reports  # noqa: E402
 
-from controller.fabric.plan import FabricPlan  # noqa: E402
 from controller.formats.topology_file import load  # noqa: E402
 
 _HOSTS = 16
 # A link that has just come back waits before it is believed, and flapping would hold it: none is cut twice in a row.
 _CALM_S = 2.0
-_FIRST_PORT = 50_000
 _WANTED_MS = {"repaired": 50.0, "certified plan": 200.0}
 
 
@@ -63,28 +58,6 @@ def topology(folder: Path, leaves: int, spines: int) -> Path:
         encoding="utf-8",
     )
     return path
-
-
-def announce(address: str, plan: FabricPlan, queue_pairs: int) -> int:
-    """A ring over all hosts, each connection with so many steerable queue pairs; how many flows that makes."""
-    hosts = crossing_order(plan)
-    ports = [_FIRST_PORT + number for number in range(queue_pairs)]
-    known = [
-        pb.QueuePairPorts(src_rank=i, dst_rank=(i + 1) % len(hosts), udp_source_ports=ports) for i in range(len(hosts))
-    ]
-    collective = pb.Collective(
-        job_id="ring",
-        operation=pb.OPERATION_ALL_REDUCE,
-        algorithm=pb.ALGORITHM_RING,
-        ranks=hosts,
-        size_bytes=1 << 30,
-        queue_pairs=queue_pairs,
-        ports=known,
-    )
-    with grpc.insecure_channel(address) as channel:
-        stub = collective_pb2_grpc.CollectiveServiceStub(channel)
-        answer = stub.AnnounceCollective(pb.AnnounceCollectiveRequest(collective=collective), timeout=60)
-    return len(answer.plan.flows)
 
 
 def cut_one(lab: FabricLab, leaf: str, spine: str, told: Timed, reports: dict[str, Timed]) -> Cut:
@@ -126,7 +99,7 @@ def run(leaves: int, spines: int, queue_pairs: int, repetitions: int, log: Path)
         FabricLab(plan, controllers=[OPENFLOW], name=f"repair-{os.getpid()}") as lab,
         processes(lab, path, log) as control,
     ):
-        flows = announce(control.grpc, plan, queue_pairs)
+        flows = len(announce_ring(control.grpc, plan, queue_pairs))
         with events(control.grpc) as told, port_reports([s.name for s in plan.switches]) as reports:
             cuts = []
             for number in range(repetitions):

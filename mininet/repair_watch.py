@@ -18,10 +18,38 @@ from dataclasses import dataclass, field
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 import grpc
-from heddle.v1 import events_pb2, events_pb2_grpc
+from demo_job import crossing_order
+from heddle.v1 import collective_pb2, collective_pb2_grpc, events_pb2, events_pb2_grpc
+from hitless_probes import ProbeFlow
 from lab_namespace import LabError, die_with_parent, stop_process
 
+from controller.fabric.plan import FabricPlan
+
 _PATIENCE_S = 20.0
+_FIRST_PORT = 49_200
+RING = "ring"
+
+
+def announce_ring(address: str, plan: FabricPlan, queue_pairs: int, size_bytes: int = 1 << 30) -> list[ProbeFlow]:
+    """A ring over all hosts, every step of it from leaf to leaf, each connection with so many queue pairs, which are
+    steered one by one; its flows."""
+    hosts = crossing_order(plan)
+    ports = [_FIRST_PORT + number for number in range(queue_pairs)]
+    steps = [(rank, (rank + 1) % len(hosts)) for rank in range(len(hosts))]
+    known = [collective_pb2.QueuePairPorts(src_rank=a, dst_rank=b, udp_source_ports=ports) for a, b in steps]
+    collective = collective_pb2.Collective(
+        job_id=RING,
+        operation=collective_pb2.OPERATION_ALL_REDUCE,
+        algorithm=collective_pb2.ALGORITHM_RING,
+        ranks=hosts,
+        size_bytes=size_bytes,
+        queue_pairs=queue_pairs,
+        ports=known,
+    )
+    with grpc.insecure_channel(address) as channel:
+        stub = collective_pb2_grpc.CollectiveServiceStub(channel)
+        stub.AnnounceCollective(collective_pb2.AnnounceCollectiveRequest(collective=collective), timeout=60)
+    return [ProbeFlow(hosts[a], hosts[b], port) for a, b in steps for port in ports]
 
 
 @dataclass(slots=True)

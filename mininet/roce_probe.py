@@ -130,6 +130,11 @@ class RunningProbe:
 
     def wait(self) -> ProbeResult:
         """Waits for the last packet and evaluates. Raises LabError when an end fails."""
+        return evaluate(*self.arrivals())
+
+    def arrivals(self) -> tuple[list[tuple[int, float, float]], int]:
+        """(number, sent at, received at) of all that came, in that order and by the machine's monotonic clock, and how
+        many were sent. Waits for the last packet. Raises LabError when an end fails."""
         if self._duration_s is None:
             self.stop_sending()
         sent = json.loads(self._read(1, (self._duration_s or 0.0) + _PATIENCE_S))
@@ -137,7 +142,7 @@ class RunningProbe:
         stdin = self._ends[0].stdin
         if stdin is not None:
             stdin.close()
-        return evaluate([tuple(arrival) for arrival in json.loads(self._read(0, _PATIENCE_S))], sent)
+        return [tuple(arrival) for arrival in json.loads(self._read(0, _PATIENCE_S))], sent
 
     def stop_sending(self) -> None:
         """Without waiting, so that many probes can be stopped together."""
