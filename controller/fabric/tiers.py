@@ -1,8 +1,9 @@
 """Up and down in a fabric of several tiers: how high a switch stands, what is below it, how far a packet climbs.
 
 Edge switches are below leaves, those below spines, those below cores. Traffic climbs as little as it must, turns once
-and then only goes down, so no route can circle. A cable between two switches of one height, or to a switch of unknown
-role, is none of its ways. Which of several ways a packet takes is decided in `pipeline`, and by `placement`.
+and then only goes down, so no route can circle. A cable between two switches that are not of neighbouring heights, or
+to a switch of unknown role, is none of its ways: planned paths know none of them either. Which of several ways a
+packet takes is decided in `pipeline`, and by `placement`.
 """
 
 from collections import defaultdict
@@ -33,7 +34,7 @@ class Tiers:
         for link in view.links:
             for low, high in ((link.a.dpid, link.b.dpid), (link.b.dpid, link.a.dpid)):
                 below, above = height.get(low), height.get(high)
-                if below is not None and above is not None and below < above:
+                if below is not None and above is not None and above == below + 1:
                     uppers[low].add(high)
                     lowers[high].add(low)
         return cls({d: tuple(sorted(s)) for d, s in uppers.items()}, {d: tuple(sorted(s)) for d, s in lowers.items()})

@@ -89,8 +89,11 @@ class Detours:
 
     def back(self, dpid: int, leaf: int, bounces: int = 1) -> tuple[Bucket, ...]:
         """The last buckets of a failover group towards a leaf: the packet's `bounces`-th bounce. () where there is
-        none: too many, or no way down in the first place."""
+        none: too many, no way down in the first place, or a leaf whose hosts are all below edge switches, for which no
+        mark stands."""
         if bounces > MOST_BOUNCES or not self.bounces_at(dpid) or self.near.tiers.climb(dpid, leaf):
+            return ()
+        if leaf not in self.number_of:
             return ()
         actions = (set_bounced(bounces, self.number_of[leaf]), Output(OFPP_IN_PORT))
         return tuple(Bucket(actions, watch_port=port) for port in self._witnesses(dpid, leaf))

@@ -156,6 +156,20 @@ def test_a_cut_below_the_leaves_moves_what_crossed_it_alone() -> None:
     assert faults(network) == []
 
 
+def test_a_leaf_without_hosts_of_its_own_may_carry_an_edge_switch_over_parallel_cables() -> None:
+    """What is planned ends at the leaf then, where nothing is attached."""
+    of = two_tiers(leaves=2, spines=1, hosts=1, parallel=2)
+    edge = PlannedSwitch("dpu1", 0x401, Role.EDGE)
+    link = PlannedLink("dpu1", 1, "leaf1", 9, RATE_BPS)
+    below = PlannedHost("v1", "dpu1", 9, "02:00:00:00:99:01", "10.0.9.1", 8, RATE_BPS)
+    hosts = tuple(host for host in of.hosts if host.switch != "leaf1")
+    of = replace(of, switches=(*of.switches, edge), links=(*of.links, link), hosts=(*hosts, below))
+    core, network = started(of)
+    assert isinstance(ask(network, CollectiveAnnounced(1, all_to_all(of))), Accepted)
+    assert len(core.state.paths) == 2
+    assert faults(network) == []
+
+
 def test_a_leaf_that_does_not_answer_is_gone_round_by_an_edge_switch() -> None:
     of = edge_fabric(("leaf1", "leaf2"), hosts=4)
     core, network = started(of)
