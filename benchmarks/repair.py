@@ -1,11 +1,15 @@
 """How long a failure takes the controller: until the groups are repaired, and until the new plan is certified.
 
-    ./heddle bench repair [--leaves 4] [--spines 4] [--queue-pairs 16] [--repetitions 20] [--json]
+    ./heddle bench repair [--leaves 4] [--spines 4] [--queue-pairs 16] [--repetitions 20] [--cases 0] [--json]
 
 On a private Mininet fabric (root), with the controller and its agent running and a ring of 256 flows announced, links
 are cut one after the other. Printed are, from the moment of the cut: the switch's own port report, as any controller
 would get it; the controller's first word of it; the new certified plan; and the last barrier of the repair, by which
 all groups and routes are right. The first is what the switch takes, the rest what Heddle adds. Median and worst of all.
+
+With `--cases N`, so many times two or three links or spines fail 20 ms after one another, under probes between all
+leaves: printed are the pairs that a spine still joins and that do not deliver within a second, packets that come twice
+or circle, and certificates that are not true of what is left.
 """
 
 import argparse
@@ -22,14 +26,17 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "mininet"))
 
 from demo_controllers import OPENFLOW  # noqa: E402
+from demo_northbound import Controller  # noqa: E402
 from hitless_processes import processes  # noqa: E402
 from lab_fabric import FabricLab  # noqa: E402
 from lab_namespace import LabError  # noqa: E402
-from repair_watch import Timed, announce_ring, events, port_reports  # noqa: E402
+from overlap_run import MOST_CROSSINGS, Outcome, OverlapRun, cases  # noqa: E402
+from repair_watch import RING, Timed, announce_ring, events, port_reports  # noqa: E402
 
 from controller.formats.topology_file import load  # noqa: E402
 
 _HOSTS = 16
+_SEED = 6
 # A link that has just come back waits before it is believed, and flapping would hold it: none is cut twice in a row.
 _CALM_S = 2.0
 _WANTED_MS = {"repaired": 50.0, "certified plan": 200.0}
@@ -91,7 +98,9 @@ def _ms(seconds: float) -> float:
     return round(1000 * seconds, 2)
 
 
-def run(leaves: int, spines: int, queue_pairs: int, repetitions: int, log: Path) -> tuple[int, list[Cut]]:
+def run(
+    leaves: int, spines: int, queue_pairs: int, repetitions: int, overlaps: int, log: Path
+) -> tuple[int, list[Cut], list[Outcome]]:
     """Raises LabError when the fabric does not come up or a repair does not come."""
     path = topology(log.parent, leaves, spines)
     plan = load(path)
@@ -107,7 +116,12 @@ def run(leaves: int, spines: int, queue_pairs: int, repetitions: int, log: Path)
                 leaf, spine = f"leaf{number % leaves + 1}", f"spine{number // leaves % spines + 1}"
                 cuts.append(cut_one(lab, leaf, spine, told, reports))
                 control.wait_ready()
-    return flows, cuts
+        outcomes = []
+        if overlaps:
+            lab.teach_neighbours()
+            with Controller(control.grpc) as controller:
+                outcomes = OverlapRun(lab, controller, RING).run(cases(lab, overlaps, seed=_SEED))
+    return flows, cuts, outcomes
 
 
 def summary(cuts: list[Cut]) -> dict[str, dict[str, float]]:
@@ -131,31 +145,42 @@ def main() -> int:
     parser.add_argument("--spines", type=int, default=4)
     parser.add_argument("--queue-pairs", type=int, default=16, help="of each of the ring's 16 connections")
     parser.add_argument("--repetitions", type=int, default=20)
+    parser.add_argument("--cases", type=int, default=0, help="overlapping failures besides; 3 s each")
     parser.add_argument("--log", type=Path, help="where controller and agent write; a temporary file by default")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         log = arguments.log or Path(folder) / "heddle.log"
         try:
-            flows, cuts = run(arguments.leaves, arguments.spines, arguments.queue_pairs, arguments.repetitions, log)
+            flows, cuts, outcomes = run(
+                arguments.leaves, arguments.spines, arguments.queue_pairs, arguments.repetitions, arguments.cases, log
+            )
         except LabError as error:
             print(f"repair: {error}", file=sys.stderr)
             return 2
-    found = summary(cuts)
-    missed = [name for name, wanted in _WANTED_MS.items() if found[name]["worst"] > wanted]
+    found = summary(cuts) if cuts else {}
+    missed = [name for name, wanted in _WANTED_MS.items() if name in found and found[name]["worst"] > wanted]
+    faults = [fault for outcome in outcomes for fault in wrong(outcome)]
     if arguments.json:
         shape = {"leaves": arguments.leaves, "spines": arguments.spines, "flows": flows}
         every = [{name: getattr(cut, name) for name in Cut.__slots__} for cut in cuts]
-        print(
-            json.dumps(
-                {**shape, "milliseconds": found, "wanted": _WANTED_MS, "missed": missed, "cuts": every}, indent=2
-            )
-        )
-        return int(bool(missed))
-    print(
-        f"{arguments.leaves} leaves, {arguments.spines} spines, {flows} flows, {len(cuts)} cuts; "
-        "milliseconds since the cut"
-    )
+        figures = {"milliseconds": found, "wanted": _WANTED_MS, "missed": missed, "cuts": every}
+        print(json.dumps({**shape, **figures, "cases": len(outcomes), "faults": faults}, indent=2))
+        return int(bool(missed or faults))
+    print(f"{arguments.leaves} leaves, {arguments.spines} spines, {flows} flows")
+    show(cuts, found)
+    if outcomes:
+        circling = max(outcome.crossings for outcome in outcomes)
+        print(f"{len(outcomes)} overlapping failures: {len(faults)} faults; {circling:.1f} crossings a packet at most")
+    for fault in faults:
+        print(f"FAULT {fault}")
+    return int(bool(missed or faults))
+
+
+def show(cuts: list[Cut], found: dict[str, dict[str, float]]) -> None:
+    if not cuts:
+        return
+    print(f"{len(cuts)} cuts; milliseconds since the cut")
     for name, figures in found.items():
         wanted = f"   wanted {_WANTED_MS[name]:.0f}" if name in _WANTED_MS else ""
         print(f"  {name:<22} median {figures['median']:7.1f}   worst {figures['worst']:7.1f}{wanted}")
@@ -163,7 +188,16 @@ def main() -> int:
     changes = statistics.median(cut.changes for cut in cuts)
     switches = statistics.median(cut.switches for cut in cuts)
     print(f"  a cut moves {moved:.0f} flows with {changes:.0f} changes on {switches:.0f} switches (medians)")
-    return int(bool(missed))
+
+
+def wrong(outcome: Outcome) -> list[str]:
+    """Everything that should not have been."""
+    found = [f"{outcome.case}: {a} -> {b} delivers nothing within a second" for a, b in outcome.silent]
+    found += [f"{outcome.case}: {outcome.duplicated} packets came twice"] if outcome.duplicated else []
+    found += [f"{outcome.case}: {outcome.certificate}"] if outcome.certificate else []
+    if outcome.crossings > MOST_CROSSINGS:
+        found.append(f"{outcome.case}: {outcome.crossings:.0f} crossings a packet: some circle")
+    return found
 
 
 if __name__ == "__main__":

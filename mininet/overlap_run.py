@@ -28,6 +28,9 @@ DELIVERED_WITHIN_S = 1.0
 # What is looked at after that, and the pause in which everything is whole again.
 _WINDOW_S, _WHOLE_S = 0.4, 1.0
 _PACKETS_PER_S = 50.0
+# Frames on cables for each probe packet: two on a straight way, four more while it takes a detour, and beacons and BFD
+# besides. What circles makes dozens.
+MOST_CROSSINGS = 12.0
 # Relative; the controller adds the same numbers in another order.
 _TOLERANCE = 1e-6
 

@@ -26,7 +26,7 @@ def test_a_spine_is_drained_and_given_back_without_loss_and_overlapping_failures
     from hitless_processes import processes
     from lab_fabric import FabricLab
     from lab_namespace import LabError
-    from overlap_run import OverlapRun, cases
+    from overlap_run import MOST_CROSSINGS, OverlapRun, cases
     from repair_watch import RING, announce_ring
 
     from controller.formats.topology_file import load
@@ -75,5 +75,5 @@ def test_a_spine_is_drained_and_given_back_without_loss_and_overlapping_failures
             outcomes = OverlapRun(lab, controller, RING).run(cases(lab, _CASES, seed=3))
         for outcome in outcomes:
             assert (outcome.silent, outcome.duplicated, outcome.certificate) == ([], 0, ""), str(outcome.case)
-            assert outcome.crossings < 8, str(outcome.case)
+            assert outcome.crossings < MOST_CROSSINGS, str(outcome.case)
     assert "Traceback" not in (tmp_path / "heddle.log").read_text()
