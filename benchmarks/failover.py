@@ -31,7 +31,7 @@ from lab_meters import cpu_share  # noqa: E402
 from lab_namespace import LabError  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
-from silent_run import frozen  # noqa: E402
+from silent_run import frozen, wait_for_sessions  # noqa: E402
 
 from controller.formats.topology_file import load  # noqa: E402
 
@@ -41,7 +41,7 @@ NAMES = {
     "controller": "controller alone repairs",
     "heddle": "Heddle, controller stopped",
 }
-# After a port is up again Open vSwitch takes it as live within milliseconds.
+# Without BFD Open vSwitch takes a port as live within milliseconds after it is up again.
 _WHOLE_AGAIN_S = 0.5
 # ECMP lays its rules when a switch connects, and says nothing when it has.
 _RULES_LAID_S = 3.0
@@ -68,8 +68,10 @@ class Bench:
     def _stopped(self) -> Iterator[Any]:
         with processes(self.lab, self.topology, self.folder / "heddle.log") as control:
             self.lab.teach_neighbours()
+            wait_for_sessions(self.lab)
             with frozen(control):
-                yield lambda: time.sleep(_WHOLE_AGAIN_S)
+                # A port is live again when its BFD session is up.
+                yield lambda: wait_for_sessions(self.lab)
 
     @contextmanager
     def _ecmp(self) -> Iterator[Any]:
@@ -84,7 +86,8 @@ class Bench:
         program = (str(ROOT / "benchmarks/_static_controller.py"),)
         with processes(self.lab, self.topology, self.folder / "static.log", program=program) as control:
             self.lab.teach_neighbours()
-            yield control.wait_ready
+            wait_for_sessions(self.lab)
+            yield lambda: (wait_for_sessions(self.lab), control.wait_ready())
 
 
 def summed_up(losses_ms: list[float]) -> dict[str, Any]:
