@@ -6,9 +6,9 @@ controller's own end are `fuzz_run`'s; how bad each deed is for the network is d
 
 from functools import partial
 
+from controller.core.remembered import Cable
 from controller.pipeline.rules import SwitchTables
-from controller.simulation import fuzz_trouble
-from controller.simulation.cables import Cable
+from controller.simulation import cables, fuzz_gray, fuzz_trouble
 from controller.simulation.fuzz_fabric import FuzzFabric
 from controller.simulation.fuzz_steps import Step, What
 from controller.simulation.network import ModelNetwork
@@ -27,6 +27,8 @@ class Deeds:
         self.foreign: dict[str, SwitchTables] = {}
         self.altered = False
         self.silent = False
+        # Cables between switches that have ever lost a share of the frames.
+        self.ever_lossy: set[Cable] = set()
 
     def do(self, step: Step) -> None:
         """Carries a step out; one that makes no sense now does nothing."""
@@ -34,6 +36,8 @@ class Deeds:
         match step.what:
             case What.CUT | What.RESTORE | What.FAIL_SILENTLY | What.SWAP:
                 self._cable_trouble(step.what, self._network.wiring.cables[int(number)], name)
+            case What.LOSSY:
+                self._make_lossy(self._network.wiring.cables[int(number)], name, number % 1)
             case What.REBOOT | What.POWER_OFF | What.POWER_ON:
                 self._power(step.what, name, number)
             case What.WIPE:
@@ -58,7 +62,7 @@ class Deeds:
     def _empty_disk(self) -> None:
         self._network.journal.problem = ""
 
-    def _cable_trouble(self, what: What, cable: Cable, end: str) -> None:
+    def _cable_trouble(self, what: What, cable: cables.Cable, end: str) -> None:
         network = self._network
         if what is What.CUT:
             network.cut(cable)
@@ -71,7 +75,19 @@ class Deeds:
             sender = None if end == "both" else network.wiring.name_of(cable.a if end == "a" else cable.b)
             network.fail_silently(cable, sender=sender)
 
-    def _swap(self, one: Cable, other: Cable) -> None:
+    def _make_lossy(self, cable: cables.Cable, end: str, share: float) -> None:
+        ends = fuzz_gray.ends_of(cable)
+        if ends is not None:
+            sender = None if end == "both" else self._network.wiring.name_of(cable.a if end == "a" else cable.b)
+            self._network.make_lossy(cable, share, sender=sender)
+            self.ever_lossy.add(ends)
+
+    def _note_lossy(self) -> None:
+        """After plugs have changed places."""
+        lossy = (fuzz_gray.ends_of(cable) for cable in self._network.wiring.cables if cable.lossy_from)
+        self.ever_lossy |= {ends for ends in lossy if ends is not None}
+
+    def _swap(self, one: cables.Cable, other: cables.Cable) -> None:
         """Somebody exchanges the spine ends of two cables; how fast, and whether the switches notice, is chance."""
         if one is other or isinstance(one.b, str) or isinstance(other.b, str):
             return
@@ -80,6 +96,7 @@ class Deeds:
         self.silent = True
         if network.random.random() < _QUICK_SHARE:
             network.exchange(one, other)
+            self._note_lossy()
             return
         were_cut = (one.cut, other.cut)
         network.cut(one)
@@ -88,6 +105,7 @@ class Deeds:
         def plug_in() -> None:
             one.cut, other.cut = were_cut
             network.exchange(one, other)
+            self._note_lossy()
 
         network.later(network.random.uniform(0.0, _UNPLUGGED_S), plug_in)
 

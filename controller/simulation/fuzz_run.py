@@ -15,7 +15,7 @@ from controller.core.settings import CoreSettings
 from controller.jobs.collective import Collective
 from controller.pipeline.foreign import ForeignPolicy
 from controller.qos.classes import QosSettings
-from controller.simulation import fuzz_checks, fuzz_drains
+from controller.simulation import fuzz_checks, fuzz_drains, fuzz_gray
 from controller.simulation.admission import Limits
 from controller.simulation.driver import NotQuietError, StuckClockError
 from controller.simulation.fuzz_deeds import Deeds
@@ -86,6 +86,8 @@ class FuzzRun:
         for name, nicira in zip(fabric.switches, fabric.nicira, strict=False):
             self.network.switch(name).nicira = nicira
         self._deeds = Deeds(fabric, self.network)
+        if fabric.heartbeats:
+            self.network.background.packets_per_second = fuzz_gray.PACKETS_PER_S
         self._owed: dict[int, Request] = {}
         # What every core must know from now on: the jobs and drains it said yes to. None: withdrawn, undrained.
         self._promised: dict[str, Collective | str | None] = {}
@@ -177,6 +179,7 @@ class FuzzRun:
             max(_SETTLE_S, rested_s + _SETTLE_AFTER_SILENCE_S - network.now_s) if self._deeds.silent else _SETTLE_S
         )
         self._deeds.silent = False
+        self._notice_losses()
         self._hear_hosts(settle_s)
         self._look()
         if self._checked:
@@ -184,6 +187,14 @@ class FuzzRun:
         self._checked = True
         if self.fabric.calm:
             self._start_watch()
+
+    def _notice_losses(self) -> None:
+        """Gives lossy cables the time that it takes to find them out."""
+        end_s = self.network.now_s + fuzz_gray.LONGEST_S
+        while tuple(fuzz_gray.unnoticed(self.network, self.core)):
+            if self.network.now_s > end_s:
+                raise _Broken("losses noticed", fuzz_gray.unnoticed(self.network, self.core))
+            self.network.run_for(2.0)
 
     def _hear_hosts(self, settle_s: float) -> None:
         """Without a plan a host is known once it has said something."""
@@ -235,6 +246,7 @@ class FuzzRun:
         _require("reservations", fuzz_checks.reservations(core))
         _require("planned paths", fuzz_checks.planned_paths(network, core))
         _require("drained", fuzz_drains.wrongly_used(network, core))
+        _require("no false alarm", fuzz_gray.false_alarms(network, core, self._deeds.ever_lossy))
         if not self.fabric.limited:
             _require("nothing refused", fuzz_checks.unlimited(core))
         _require("message order", network.record.ordering_problems())
@@ -299,6 +311,9 @@ class FuzzRun:
     def rest(self) -> None:
         """Lets nothing happen for a while, and looks at how much is said all the same."""
         self._release_links()
+        while fuzz_gray.soon_released(self.core, 2 * _AT_REST_S, self.network.now_s):
+            self.network.run_for(_AT_REST_S)
+            self._come_to_rest()
         record = self.network.record
         record.commands.clear()
         self.network.run_for(_AT_REST_S)

@@ -13,6 +13,7 @@ from controller.jobs.announcement import problems
 from controller.jobs.collective import Algorithm, Collective, Operation, QueuePairPorts
 from controller.jobs.edges import edges
 from controller.simulation.fuzz_fabric import FuzzFabric
+from controller.simulation.fuzz_gray import SHARES
 
 _JOBS = ("a", "b", "c", "d")
 
@@ -25,6 +26,9 @@ class What(StrEnum):
     CUT = "cut"  # -, cable number
     RESTORE = "restore"  # -, cable number
     FAIL_SILENTLY = "fail-silently"  # "a", "b" or "both" (which end's frames get lost), cable number
+    # "a", "b" or "both" (which end's frames), cable number plus the share that gets lost, where links are watched by
+    # counters and are used
+    LOSSY = "lossy"
     SWAP = "swap"  # the number of another cable, cable number: their spine ends are exchanged
     REBOOT = "reboot"  # switch, seconds without power
     POWER_OFF = "power-off"  # switch
@@ -61,9 +65,10 @@ class Step:
             return f"{after}announce {collective_of(fabric, self.where, int(self.number))}"
         if self.what in (What.DRAIN, What.UNDRAIN):
             return f"{after}{self.what} {self.where or cable_names(fabric)[int(self.number)]}"
-        if self.what in (What.CUT, What.RESTORE, What.FAIL_SILENTLY):
+        if self.what in (What.CUT, What.RESTORE, What.FAIL_SILENTLY, What.LOSSY):
             cable = cable_names(fabric)[int(self.number)]
-            return f"{after}{self.what} {cable}" + (f" (frames from end {self.where})" if self.where else "")
+            share = f"{100 * (self.number % 1):g} % of " if self.what is What.LOSSY else ""
+            return f"{after}{self.what} {cable}" + (f" ({share}frames from end {self.where})" if self.where else "")
         if self.what is What.SWAP:
             one, other = (cable_names(fabric)[int(n)] for n in (self.number, self.where))
             return f"{after}exchange the second ends of {one} and {other}"
@@ -118,6 +123,7 @@ _WEIGHTS = {
     What.CUT: 9,
     What.RESTORE: 14,
     What.FAIL_SILENTLY: 5,
+    What.LOSSY: 4,
     What.SWAP: 2,
     What.REBOOT: 4,
     What.POWER_OFF: 2,
@@ -148,7 +154,7 @@ _CALM = frozenset(
     {
         *(What.ANNOUNCE, What.WITHDRAW, What.LOSE_SESSION, What.FREEZE, What.SLOW_DOWN),
         *(What.AGENT_CRASH, What.CONTROLLER_CRASH, What.ADD_FOREIGN, What.FAIL_BUNDLES),
-        *(What.FILL_DISK, What.HOSTS_SPEAK, What.DRAIN, What.UNDRAIN),
+        *(What.FILL_DISK, What.HOSTS_SPEAK, What.DRAIN, What.UNDRAIN, What.LOSSY),
     }
 )
 # Of what is drained; most switches are leaves, whose drain is refused.
@@ -184,7 +190,11 @@ class _Maker:
         self._drained: list[tuple[str, float]] = []
         # A limited switch may have no room for what others add.
         possible = [
-            w for w in _WEIGHTS if (w in _CALM or not fabric.calm) and not (fabric.limited and w is What.ADD_FOREIGN)
+            w
+            for w in _WEIGHTS
+            if (w in _CALM or not fabric.calm)
+            and not (fabric.limited and w is What.ADD_FOREIGN)
+            and (fabric.heartbeats or w is not What.LOSSY)
         ]
         self._possible: Sequence[What] = possible
         weights = _RESTLESS if fabric.restless else _WEIGHTS
@@ -208,6 +218,10 @@ class _Maker:
                 number = self._a_cable()
                 self._broken.append(number)
                 return (random.choice(("a", "b", "both")) if what is What.FAIL_SILENTLY else ""), number
+            case What.LOSSY:
+                number = random.randrange(max(1, self._cables - self._hosts))
+                self._broken.append(number)
+                return random.choice(("a", "b", "both")), number + random.choice(SHARES)
             case What.RESTORE:
                 number = random.choice(self._broken) if self._broken else self._a_cable()
                 self._broken = [n for n in self._broken if n != number]
