@@ -5,9 +5,9 @@
 A ring all-reduce of 16 ranks on 4 leaves x 4 spines, every step over the spine, under ECMP with 1, 4 and 16 queue pairs
 and under Heddle. Which uplink each queue pair takes is read from the lab: the leaf switch itself is asked
 (ofproto/trace), Heddle's plan over gRPC; the simulator gets these paths and nothing else that was measured. Its wire
-carries the lab's headers, and acknowledgements: one of them for every fourth packet. `--rate` is that of every link: as
-slow as it can be without the senders' timers taking a queue for a loss (below 4M they do, and send hundreds of packets
-again), so that the one thread that forwards everything is no bottleneck.
+carries the lab's headers, and acknowledgements: one for every fourth packet, or for every window of fewer. `--rate` is
+that of every link: as slow as it can be without the senders' timers taking a queue for a loss (below 4M they do, and
+send hundreds of packets again), so that the one thread that forwards everything is no bottleneck.
 
 JSON keys: `topology`, `rate_bps`, `size_bytes`, `bound_s`, `limit`; `runs`, each with `strategy`, `queue_pairs`,
 `seed`, `lab_s`, `simulated_s`, `error` (simulated / lab - 1), `load_s` (the fullest link alone), `bytes_ratio` (sent
@@ -136,7 +136,7 @@ def simulated(plan: FabricPlan, job: RingJob, paths: Paths, queue_pairs: int) ->
     by_flow = {f"ring/{a}>{b}": parts for (a, b), parts in paths.items() if parts}
     lab = Strategy("lab", "as in the lab", lambda _problem, _seed, _to: by_flow, queue_pairs, controlled=False)
     traffic = TrafficSettings()
-    acks = _ACK_FRAME_BYTES / traffic.ack_every
+    acks = _ACK_FRAME_BYTES / traffic.packets_per_ack(queue_pairs)
     settings = Settings(traffic.payload_bytes, round(OVERHEAD_BYTES + acks), segments=_SEGMENTS, lane_steps=10**9)
     result = simulate(fabric, [Job("ring", (Phase(0.0, transfers),), ())], lab, settings=settings)
     completion_s = result.jobs[0].completion_s

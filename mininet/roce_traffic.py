@@ -27,7 +27,7 @@ from roce_collective import (
     ring_all_reduce,
     source_ports,
 )
-from roce_headers import OVERHEAD_BYTES, PSN_MASK, SACK_PACKETS
+from roce_headers import OVERHEAD_BYTES, PSN_MASK
 
 __all__ = [
     "Connection",
@@ -44,8 +44,6 @@ __all__ = [
 ]
 
 _START_PATIENCE_S = 30.0
-# With fewer, a queue pair waits for the tick of the other end more than for the link.
-_SMALLEST_SHARE_PACKETS = 4
 _WORKER = Path(__file__).with_name("roce_worker.py")
 
 
@@ -128,7 +126,7 @@ class RunningTraffic:
         return {
             "address": self._hosts.address_of(host),
             "payload_bytes": s.payload_bytes,
-            "window_packets": min(SACK_PACKETS, max(_SMALLEST_SHARE_PACKETS, s.window_packets // queue_pairs)),
+            "window_packets": s.share_packets(queue_pairs),
             "target_s": s.target_packets * packet_s,
             "ack_every": s.ack_every,
             "ack_delay_s": s.ack_delay_s,

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 sys.path.append(str(Path(__file__).parents[2] / "mininet"))
 
 from lab_namespace import LabError
+from roce_collective import TrafficSettings
 from roce_headers import OVERHEAD_BYTES
 from roce_probe import evaluate
 from roce_striping import Striping
@@ -83,3 +84,15 @@ def test_a_probe_counts_losses_duplicates_and_gaps() -> None:
 def test_a_probe_of_which_nothing_arrives_is_all_lost() -> None:
     result = evaluate([], sent=10)
     assert (result.lost, result.longest_gap_packets) == (10, 10)
+
+
+@pytest.mark.parametrize(("queue_pairs", "share", "per_ack"), [(1, 32, 4), (4, 8, 4), (16, 2, 2), (64, 2, 2)])
+def test_queue_pairs_share_their_connections_window(queue_pairs: int, share: int, per_ack: int) -> None:
+    """None stands still for want of an answer, and all together put no more into queues than one would."""
+    settings = TrafficSettings()
+    assert settings.share_packets(queue_pairs) == share
+    assert settings.packets_per_ack(queue_pairs) == per_ack
+
+
+def test_a_window_is_never_more_than_acknowledgements_can_tell() -> None:
+    assert TrafficSettings(window_packets=1000).share_packets(1) == 64
