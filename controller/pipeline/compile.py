@@ -181,33 +181,40 @@ def _into(settings: ClassSettings) -> tuple[Action, ...]:
 def _add_routes(
     tables: _Tables, dpid: int, near: Neighbourhood, by_prefix: bool, spread: bool, detours: SwitchDetours | None
 ) -> None:
-    ours = cookie(Kind.ROUTE)
-
-    def route(priority: int, fields: dict[str, int | tuple[int, int]], actions: tuple[Action, ...]) -> None:
-        tables.rules.append(checked(Rule(ROUTE.table_id, priority, match(**fields), ours, actions)))
-
     for host in near.hosts_of.get(dpid, ()):
         for version, address in _numbers(host.addresses):
-            for fields in _destinations(version, address):
-                route(300, fields, (Output(host.port.port_no),))
+            tables.rules += _routes(300, _destinations(version, address), (Output(host.port.port_no),))
     # What comes down from above and is not for anything below must not go up again: that could circle. A packet on a
     # detour may, since its bounces are counted.
     from_above = near.from_above(dpid)
     for port in from_above:
-        route(200, {"in_port": port}, ())
+        tables.rules += _routes(200, (match(in_port=port),), ())
     below = near.tiers.below(dpid)
-    way_to: dict[int, tuple[Action, ...]] = {
-        leaf: _towards(tables, dpid, near.choices(dpid, leaf), near, leaf if not spread else None)
-        for leaf in near.hosts_of
-        if leaf != dpid
-    }
+    way_to: dict[int, tuple[Action, ...]] = {}
+    # Most leaves are reached by the same ports.
+    alike: dict[tuple[int, ...], tuple[Action, ...]] = {}
+    for leaf in near.hosts_of.keys() - {dpid}:
+        ports = near.choices(dpid, leaf)
+        if not spread:
+            way_to[leaf] = _towards(tables, dpid, ports, near, leaf)
+            continue
+        if ports not in alike:
+            alike[ports] = _towards(tables, dpid, ports, near, None)
+        way_to[leaf] = alike[ports]
     if detours is not None:
         way_to = {leaf: detours.guard(leaf, way) for leaf, way in way_to.items()}
         tables.add(detours.freeze())
     for version, value, mask, leaf in _elsewhere(dpid, near, by_prefix):
         if way_to[leaf]:
-            for fields in _destinations(version, value, mask, near.view.switches[dpid].nicira):
-                route(250 if from_above and leaf in below else 100, fields, way_to[leaf])
+            matches = _destinations(version, value, mask, near.view.switches[dpid].nicira)
+            tables.rules += _routes(250 if from_above and leaf in below else 100, matches, way_to[leaf])
+
+
+# A failure changes few of a fabric's routes, and the very same rules are found equal without a look at them.
+@lru_cache(maxsize=1 << 17)
+def _routes(priority: int, matches: tuple[Match, ...], actions: tuple[Action, ...]) -> tuple[Rule, ...]:
+    ours = cookie(Kind.ROUTE)
+    return tuple(checked(Rule(ROUTE.table_id, priority, matched, ours, actions)) for matched in matches)
 
 
 def _elsewhere(dpid: int, near: Neighbourhood, by_prefix: bool) -> Iterator[tuple[int, int, int, int]]:
@@ -235,17 +242,16 @@ def _numbers(addresses: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
     return tuple((address.version, int(address)) for address in map(ipaddress.ip_address, addresses))
 
 
-def _destinations(
-    version: int, value: int, mask: int | None = None, any_mask: bool = False
-) -> list[dict[str, int | tuple[int, int]]]:
+@lru_cache(maxsize=1 << 16)
+def _destinations(version: int, value: int, mask: int | None = None, any_mask: bool = False) -> tuple[Match, ...]:
     """What matches packets for the addresses, and what matches questions about them. OpenFlow 1.3 matches whole targets
     of IPv6 questions only; Open vSwitch takes `any_mask`."""
     mask = _WHOLE[version] if mask is None else mask
     if version == 6:
-        packets: dict[str, int | tuple[int, int]] = {"eth_type": _IPV6, "ipv6_dst": (value, mask)}
+        packets = match(eth_type=_IPV6, ipv6_dst=(value, mask))
         asked = any_mask or mask == _WHOLE[version]
-        return [packets, {**_SOLICITATION, "ipv6_nd_target": (value, mask)}] if asked else [packets]
-    return [{"eth_type": _IPV4, "ipv4_dst": (value, mask)}, {"eth_type": _ARP, "arp_tpa": (value, mask)}]
+        return (packets, match(**_SOLICITATION, ipv6_nd_target=(value, mask))) if asked else (packets,)
+    return match(eth_type=_IPV4, ipv4_dst=(value, mask)), match(eth_type=_ARP, arp_tpa=(value, mask))
 
 
 def _towards(
