@@ -65,7 +65,7 @@ def placed_around(
 
 def _wanted(paths: AnyPaths, demands: Sequence[Demand]) -> AnyPaths:
     """Those of the leaves alone where no demand begins or ends at an edge switch: more is known of their structure."""
-    if not isinstance(paths, EdgePaths) or any({d.src_leaf, d.dst_leaf} & paths.up.keys() for d in demands):
+    if not isinstance(paths, EdgePaths) or any({d.src_leaf, d.dst_leaf} & paths.edges for d in demands):
         return paths
     return paths.leaves
 

@@ -1,9 +1,8 @@
 """Up and down in a fabric of several tiers: how high a switch stands, what is below it, how far a packet climbs.
 
 Edge switches are below leaves, those below spines, those below cores. Traffic climbs as little as it must, turns once
-and then only goes down, so no route can circle. A cable between two switches that are not of neighbouring heights, or
-to a switch of unknown role, is none of its ways: planned paths know none of them either. Which of several ways a
-packet takes is decided in `pipeline`, and by `placement`.
+and then only goes down, so no route can circle. A cable between two switches of one height, or to a switch of
+unknown role, is none of its ways. Which of several ways a packet takes is decided in `pipeline`, and by `placement`.
 """
 
 from collections import defaultdict
@@ -34,7 +33,7 @@ class Tiers:
         for link in view.links:
             for low, high in ((link.a.dpid, link.b.dpid), (link.b.dpid, link.a.dpid)):
                 below, above = height.get(low), height.get(high)
-                if below is not None and above is not None and above == below + 1:
+                if below is not None and above is not None and below < above:
                     uppers[low].add(high)
                     lowers[high].add(low)
         return cls({d: tuple(sorted(s)) for d, s in uppers.items()}, {d: tuple(sorted(s)) for d, s in lowers.items()})
@@ -82,7 +81,8 @@ def below_leaves(view: FabricView) -> tuple[FabricView, tuple[str, ...]]:
     if not edges:
         return view, ()
     uppers = Tiers.of(view).uppers
-    leaf = {dpid: above[0] for dpid in edges if len(above := uppers.get(dpid, ())) == 1}
+    leaves = {dpid for dpid, switch in view.switches.items() if switch.role == Role.LEAF}
+    leaf = {dpid: above[0] for dpid in edges if len(above := uppers.get(dpid, ())) == 1 and above[0] in leaves}
     hosts = tuple(replace(host, below_leaf=leaf.get(host.port.dpid)) for host in view.hosts)
     return replace(view, hosts=hosts), tuple(
         f"edge switch {view.switches[dpid].name} hangs on no leaf: nothing reaches its hosts from elsewhere"
