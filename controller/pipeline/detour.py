@@ -12,6 +12,8 @@ that is short of room goes without (`core.capacity`). docs/decisions/0018-the-do
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
 
 from controller.fabric.model import Role
 from controller.pipeline.cookies import Kind, cookie, is_ours, kind_of
@@ -71,6 +73,8 @@ class Detours:
 
     near: Neighbourhood
     number_of: Mapping[int, int]
+    # The first port to each neighbour, by switch.
+    _firsts: dict[int, tuple[int, ...]] = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(cls, near: Neighbourhood) -> "Detours":
@@ -100,9 +104,11 @@ class Detours:
 
     def _witnesses(self, dpid: int, leaf: int) -> list[int]:
         direct = self.near.choices(dpid, leaf)
-        others = [ports[0] for ports in self.near.towards.get(dpid, {}).values() if ports[0] not in direct]
-        start = leaf % len(others) if others else 0
-        return (others[start:] + others[:start])[:_WITNESSES]
+        firsts = self._firsts.get(dpid)
+        if firsts is None:
+            firsts = self._firsts[dpid] = tuple(ports[0] for ports in self.near.towards.get(dpid, {}).values())
+        turned = (firsts[(leaf + turn) % len(firsts)] for turn in range(len(firsts)))
+        return list(islice((port for port in turned if port not in direct), _WITNESSES))
 
 
 @dataclass(slots=True)
@@ -245,6 +251,11 @@ class SwitchDetours:
         return ToGroup(group_id)
 
     def _rule(self, priority: int, marked: Marked, actions: Way, in_port: int | None = None) -> None:
-        at = {} if in_port is None else {"in_port": in_port}
-        ours = cookie(Kind.DETOUR)
-        self._rules.append(checked(Rule(ROUTE.table_id, priority, match(eth_src=marked, **at), ours, actions)))
+        self._rules.append(_rule(priority, marked, actions, in_port))
+
+
+# A failure changes few of them, and the very same rules are found equal without a look at them.
+@lru_cache(maxsize=1 << 16)
+def _rule(priority: int, marked: Marked, actions: Way, in_port: int | None) -> Rule:
+    at = {} if in_port is None else {"in_port": in_port}
+    return checked(Rule(ROUTE.table_id, priority, match(eth_src=marked, **at), cookie(Kind.DETOUR), actions))
