@@ -4,6 +4,9 @@ Pure: no clock and no randomness, and the order of the demands makes no differen
 lives. Which flows there are, and when to ask again, is decided by `core`.
 """
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 
 from controller.fabric.model import Path
@@ -12,7 +15,7 @@ from controller.placement.by_phase import place_by_phase
 from controller.placement.certificate import Certificate
 from controller.placement.channels import ExactPlacement, colouring_start, place_exactly
 from controller.placement.cut_bounds import Bound, cut_bound
-from controller.placement.effort import FULL, Effort
+from controller.placement.effort import FULL, WORTH_MORE, Effort
 from controller.placement.exchange import exchange
 from controller.placement.improvement import improve
 from controller.placement.instance import TOLERANCE, Instance, in_order
@@ -58,8 +61,25 @@ def place(problem: Problem, effort: Effort = FULL) -> Placement:
     bound = cut_bound(instance)
     if not instance.demands:
         return answer(problem, instance, instance.chosen, NOTHING_TO_PLACE, bound)
-    method, chosen = best_found(instance, bound, effort)
-    return answer(problem, instance, *with_proof(instance, chosen, method, bound, effort))
+
+    def found(effort: Effort) -> Placement:
+        method, chosen = best_found(instance, bound, effort)
+        return answer(problem, instance, *with_proof(instance, chosen, method, bound, effort))
+
+    return harder_where_worth_it(found, effort)
+
+
+def harder_where_worth_it(find: Callable[[Effort], Placement], effort: Effort) -> Placement:
+    """What is found with `effort`, or with more of it where that leaves a gap worth it; with the better bound."""
+    first = find(effort.once)
+    if not effort.more or first.certificate.gap <= WORTH_MORE or first.certificate.method == KEPT:
+        return first
+    second = find(effort.again)
+    best, other = sorted((first, second), key=lambda placement: placement.certificate.max_load_s)
+    proof, rival = best.certificate, other.certificate
+    if rival.lower_bound_s > proof.lower_bound_s * (1 + TOLERANCE):
+        proof = certify(proof.max_load_s, rival.lower_bound_s, proof.method, rival.bound)
+    return replace(best, certificate=proof)
 
 
 def _by_priority(problem: Problem, effort: Effort) -> Placement:

@@ -20,7 +20,7 @@ from controller.placement.cut_bounds import Bound, cut_bound
 from controller.placement.effort import FULL, Effort
 from controller.placement.instance import TOLERANCE, Instance, in_order
 from controller.placement.phases import split
-from controller.placement.place import answer, best_found, place, refine, with_proof
+from controller.placement.place import answer, best_found, harder_where_worth_it, place, refine, with_proof
 from controller.placement.problem import Demand, Phases, Placement, Problem, at_level
 
 SPLIT = "+split"
@@ -108,6 +108,12 @@ def _place_level(problem: Problem, group_of: Mapping[str, str], effort: Effort) 
     of_whole = replace(problem, demands=tuple(_whole(parts) for parts in flows))
     if len(flows) == len(demands):
         return place(of_whole, effort)
+    return harder_where_worth_it(lambda once: _parts_placed(problem, demands, flows, of_whole, once), effort)
+
+
+def _parts_placed(
+    problem: Problem, demands: tuple[Demand, ...], flows: list[list[Demand]], of_whole: Problem, effort: Effort
+) -> Placement:
     instance = Instance.of(replace(problem, demands=demands))
     bound, members = cut_bound(instance), _members(instance, flows)
     if not effort.thorough and cut_bound(Instance.of(of_whole)).seconds > bound.seconds * (1 + TOLERANCE):

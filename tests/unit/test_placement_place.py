@@ -10,8 +10,8 @@ from controller.fabric.paths import link_capacities, two_tier_paths
 from controller.placement import baselines
 from controller.placement.bounds import lower_bound_s
 from controller.placement.completion import counted_background, with_completion
-from controller.placement.effort import Effort
-from controller.placement.place import place
+from controller.placement.effort import FULL, USUAL, Effort
+from controller.placement.place import IMPROVED, certify, harder_where_worth_it, place
 from controller.placement.problem import Demand, Placement, Problem
 from tests.unit.fabrics import RATE_BPS, leaf, plan, spine, view
 
@@ -335,3 +335,28 @@ def test_loads_are_a_mapping_of_every_known_port() -> None:
     assert PortRef(9, 9) not in load
     with pytest.raises(KeyError):
         load[PortRef(9, 9)]
+
+
+def test_more_effort_is_spent_where_a_gap_is_left_and_the_better_bound_is_kept() -> None:
+    problem = problem_on(view(plan(leaves=2, spines=2)), [Demand(n, leaf(1), leaf(2), MEGABYTE) for n in "ab"])
+    optimal = place(problem)
+    seen: list[Effort] = []
+
+    def finding(*found: tuple[float, float]) -> Placement:
+        """Of each search: seconds of the fullest link, and the bound."""
+        answers = iter(found)
+
+        def find(effort: Effort) -> Placement:
+            seen.append(effort)
+            return replace(optimal, certificate=certify(*next(answers), IMPROVED, "test"))
+
+        return harder_where_worth_it(find, FULL)
+
+    assert finding((1.019, 1.0)).certificate.gap == pytest.approx(0.019)
+    assert seen == [USUAL]
+    improved = finding((1.03, 1.0), (1.01, 0.99)).certificate
+    assert (improved.max_load_s, improved.lower_bound_s) == (1.01, 1.0)
+    assert seen[1:] == [USUAL, Effort(FULL.more)]
+    same = finding((1.03, 0.98), (1.05, 1.0)).certificate
+    assert (same.max_load_s, same.lower_bound_s) == (1.03, 1.0)
+    assert same.gap == pytest.approx(0.03)
