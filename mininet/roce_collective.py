@@ -37,7 +37,7 @@ class TrafficSettings:
         """What each of a connection's queue pairs may have under way.
 
         With one packet it waits for the other end and not for the link. Four each, with 16 queue pairs, stood in queues
-        until the senders' timers took them for lost: a ring then took 4 to 10 % longer than its fullest link.
+        until the senders' timers took them for lost: a ring then took 5 to 10 % longer than its fullest link.
         """
         return min(SACK_PACKETS, max(_SMALLEST_SHARE_PACKETS, self.window_packets // queue_pairs))
 
