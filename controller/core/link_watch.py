@@ -98,10 +98,13 @@ class LinkWatch:
     def _needed(self) -> frozenset[Cable]:
         if not self.links.spare:
             return frozenset()
-        return frozenset(needed(self.links.up, self.links.spare, self._leaves()))
+        return frozenset(needed(self.links.up, self.links.spare, self._leaves(), self._of_role(Role.EDGE)))
 
     def _leaves(self) -> set[int]:
-        return {dpid for dpid, switch in self._state.view.switches.items() if switch.role == Role.LEAF}
+        return self._of_role(Role.LEAF)
+
+    def _of_role(self, role: Role) -> set[int]:
+        return {dpid for dpid, switch in self._state.view.switches.items() if switch.role == role}
 
     def _report(self, change: LinkChange) -> Report | None:
         """Ports without carrier are everybody's daily bread; what else takes a link away is news, and so is its end."""

@@ -223,3 +223,22 @@ def test_what_is_held_is_used_only_where_nothing_else_joins_two_leaves(
     usable: list[Cable], spare: list[Cable], used: int
 ) -> None:
     assert len(needed(usable, set(spare), {L1, L2})) == used
+
+
+EDGE = 0x401
+
+
+@pytest.mark.parametrize(
+    ("usable", "spare", "used"),
+    [
+        # Its only way up.
+        ([cable(L1, S1), cable(L2, S1)], [cable(EDGE, L1)], 1),
+        # One of its ways up is enough, and so is another one that works.
+        ([cable(L1, S1), cable(L2, S1)], [cable(EDGE, L1), cable(EDGE, L2)], 1),
+        ([cable(L1, S1), cable(L2, S1), cable(EDGE, L2)], [cable(EDGE, L1)], 0),
+        # It joins no leaves: these need their spine.
+        ([cable(EDGE, L1), cable(EDGE, L2), cable(L1, S1)], [cable(L2, S1)], 1),
+    ],
+)
+def test_edge_switches_keep_a_way_up_and_join_no_leaves(usable: list[Cable], spare: list[Cable], used: int) -> None:
+    assert len(needed(usable, set(spare), {L1, L2}, {EDGE})) == used
