@@ -25,8 +25,8 @@ from controller.fabric.model import Role
 GAP_S = 0.02
 # By then every pair that still has a way must deliver again.
 DELIVERED_WITHIN_S = 1.0
-# What is looked at after that, and the pause in which everything is whole again.
-_WINDOW_S, _WHOLE_S = 0.4, 1.0
+# What is looked at of that and after it, the pause at the beginning, and the time in which all is whole again.
+_WINDOW_S, _LEAD_S, _WHOLE_AGAIN_S = 0.4, 1.0, 120.0
 _PACKETS_PER_S = 50.0
 # Frames on cables for each probe packet: two on a straight way, four more while it takes a detour, and beacons and BFD
 # besides. What circles makes dozens.
@@ -100,7 +100,7 @@ class OverlapRun:
     def run(self, chosen: Sequence[Case]) -> list[Outcome]:
         """Raises LabError when the fabric does not become whole again between two cases."""
         with running(self.lab, self._flows, _PACKETS_PER_S) as probes:
-            time.sleep(_WHOLE_S)
+            time.sleep(_LEAD_S)
             outcomes = [self._one(case) for case in chosen]
             self._take_arrivals(probes, outcomes)
         return outcomes
@@ -119,7 +119,8 @@ class OverlapRun:
         sent = len(self._flows) * _PACKETS_PER_S * (time.monotonic() - started_s)
         outcome.crossings = (self._frames() - before) / sent
         self._set(tuple(case.gone), up=True)
-        time.sleep(_WHOLE_S)
+        # Also until no link is held for having failed before: each case is one for itself.
+        self._controller.wait_for(len(self.lab.plan.links), len(self.lab.plan.hosts), _WHOLE_AGAIN_S)
         return outcome
 
     def _set(self, failing: Sequence[Cable], *, up: bool) -> None:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from controller.cli.picture import FabricPicture, LinkState, PictureHost, PictureLink, PictureSwitch
-from controller.cli.tables import rail_text
+from controller.cli.tables import AVOIDED, rail_text
 from controller.cli.units import rate_text
 from controller.fabric.model import nic_label
 
@@ -52,7 +52,7 @@ def _link(link: "fabric_pb2.Link") -> PictureLink:
 def _state(link: "fabric_pb2.Link") -> LinkState:
     if link.cause == LinkState.ONE_WAY:
         return LinkState.ONE_WAY
-    return LinkState.UP if link.state == LinkState.UP else LinkState.DOWN
+    return LinkState.UP if link.state in (LinkState.UP, *AVOIDED) else LinkState.DOWN
 
 
 def _share(rate_bps: float, capacity_bps: int) -> float | None:

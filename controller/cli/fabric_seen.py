@@ -5,6 +5,7 @@ It decides whose word on a rate counts: the ports' own, where they say one, else
 
 from typing import TYPE_CHECKING
 
+from controller.cli.tables import AVOIDED
 from controller.fabric.cabling import (
     Cable,
     CabledSwitch,
@@ -71,6 +72,9 @@ def _state(link: "fabric_pb2.Link") -> str:
     """In the words of cabling: a suspect link is what made it suspect, one that is not known of yet is not there."""
     if link.state == "suspect":
         return link.cause
+    if link.state in AVOIDED:
+        # How it is cabled has nothing to do with that.
+        return "up"
     return "down" if link.state == "unknown" else link.state
 
 

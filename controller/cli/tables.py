@@ -25,12 +25,19 @@ _STATE_STYLES = {
     "suspect": "yellow",
     "held": "yellow",
     "gray": "yellow",
+    "drained": "cyan",
+    "leaving": "yellow",
+    "used": "yellow",
     "degraded": "yellow",
     "ecmp": "yellow",
     "down": "bold red",
     "no": "bold red",
     "refused": "bold red",
 }
+
+
+# States of links that work and are kept free of traffic.
+AVOIDED = ("gray", "drained")
 
 
 def state_text(state: str) -> Text:

@@ -4,7 +4,6 @@ The benchmark `repair` does more of the same.
 """
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,6 @@ def test_a_spine_is_drained_and_given_back_without_loss_and_overlapping_failures
     from hitless_probes import FIRST_PORT, ProbeFlow, Router, finish, running
     from hitless_processes import processes
     from lab_fabric import FabricLab
-    from lab_namespace import LabError
     from overlap_run import MOST_CROSSINGS, OverlapRun, cases
     from repair_watch import RING, announce_ring
 
@@ -35,7 +33,8 @@ def test_a_spine_is_drained_and_given_back_without_loss_and_overlapping_failures
     plan = load(topology)
     with (
         FabricLab(plan, controllers=[OPENFLOW], name=f"maintenance-{os.getpid()}") as lab,
-        processes(lab, topology, tmp_path / "heddle.log") as control,
+        # What is cut loses its carrier; with BFD a busy machine would add failures of its own.
+        processes(lab, topology, tmp_path / "heddle.log", {"HEDDLE_BFD": "off"}) as control,
         grpc.insecure_channel(control.grpc) as channel,
     ):
         lab.teach_neighbours()
@@ -44,17 +43,8 @@ def test_a_spine_is_drained_and_given_back_without_loss_and_overlapping_failures
         router, flows = Router(lab), [*steered, *hashed]
 
         def over_spine1() -> int:
-            """How many of the flows go over that spine; a port of which BFD just begins counts as dead for a moment."""
-            deadline = time.monotonic() + 10.0
-            while True:
-                try:
-                    ways = [router.route(f.source, f.target, f.udp_source_port) for f in flows]
-                except LabError:
-                    if time.monotonic() > deadline:
-                        raise
-                    time.sleep(0.2)
-                else:
-                    return sum(any(step.startswith("spine1-") for step in way) for way in ways)
+            ways = [router.route(f.source, f.target, f.udp_source_port) for f in flows]
+            return sum(any(step.startswith("spine1-") for step in way) for way in ways)
 
         maintenance = maintenance_pb2_grpc.MaintenanceServiceStub(channel)
         target = maintenance_pb2.DrainTarget(switch="spine1")

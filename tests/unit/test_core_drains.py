@@ -4,6 +4,7 @@ import pytest
 from core_model import KEY, all_to_all, ask, sent, started
 from fabrics import leaf, plan, spine, view
 
+from controller.core import views
 from controller.core.avoidance import Avoided, Origin, reduced
 from controller.core.commands import Accepted, Failure, Refused
 from controller.core.events import CollectiveAnnounced, DrainWanted, UndrainWanted
@@ -137,6 +138,10 @@ def test_a_drained_link_is_used_while_nothing_else_joins_its_leaves() -> None:
     network.cut(network.cable("leaf2", "spine2"))
     network.run_until_quiet(60)
     assert check_delivery(network) == []
+    links = views.topology(core, network.now_s).links
+    drained = [link for link in links if "spine1" in (link.a.switch, link.b.switch)]
+    assert {(link.state, link.cause) for link in drained} == {("drained", "operator")}
+    assert all(link.reason.endswith("nothing else joins the hosts beyond it") for link in drained)
     # Leaf 2 needs one other end for each of its peers, and nobody else uses the spine.
     assert {frozenset(e.dpid for e in c) for c in core.state.reduced.used} == {
         frozenset((leaf(n), spine(1))) for n in (1, 2, 3)

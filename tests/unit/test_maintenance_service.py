@@ -9,6 +9,7 @@ from typing import Any
 
 import grpc
 import pytest
+from cli_fakes import topology
 from core_model import all_to_all, ask, started
 from fabrics import plan
 from heddle.v1 import events_pb2 as pb
@@ -16,7 +17,11 @@ from heddle.v1 import events_pb2_grpc, maintenance_pb2_grpc
 from served import served
 
 from controller.cli.events import following
+from controller.cli.fabric_picture import describe
+from controller.cli.fabric_seen import seen_fabric
 from controller.cli.main import invoke
+from controller.cli.picture_description import LinkState
+from controller.cli.tables import AVOIDED
 from controller.core.events import CollectiveAnnounced, Event
 from controller.core.history import KEPT, Topic
 from controller.core.views import drains
@@ -166,3 +171,11 @@ def test_following_survives_a_controller_that_restarts(monkeypatch: pytest.Monke
     answers = following("somewhere", sleep=lambda _: None)
     assert [next(answers).run_id, next(answers).run_id] == ["1", "2"]
     assert asked == [("", 0), ("1", 7)]
+
+
+@pytest.mark.parametrize("state", AVOIDED)
+def test_a_link_that_is_kept_free_of_traffic_is_drawn_and_compared_as_one_that_works(state: str) -> None:
+    answer = topology()
+    answer.links[0].state = state
+    assert {link.state for link in describe(answer).links} == {LinkState.UP}
+    assert {cable.state for cable in seen_fabric(answer).cables} == {"up"}

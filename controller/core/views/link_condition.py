@@ -1,7 +1,7 @@
 """What is to be said of a link: its state, the cause as one word, and a sentence that says where and what to look at.
 
 What the states mean, and what leads to them, is decided in `health.link_states`. A link that is up and loses packets is
-called "gray" (`health.gray`).
+called "gray" (`health.gray`), one that works and that an operator has taken out of use "drained".
 """
 
 from collections.abc import Iterator
@@ -14,6 +14,8 @@ from controller.fabric.model import PortRef
 from controller.health.link_states import LinkState, Past
 from controller.health.links import LinkRecord
 
+_ALL_THE_SAME = "used all the same, as nothing else joins the hosts beyond it"
+
 
 def link_condition(core: Core, cable: Cable, now_s: float) -> tuple[str, str, str]:
     """(state, cause, reason); a link that is up needs no reason."""
@@ -21,8 +23,12 @@ def link_condition(core: Core, cable: Cable, now_s: float) -> tuple[str, str, st
     if record is None or record.state is LinkState.UNKNOWN:
         return _never_seen(core, cable)
     if record.state is LinkState.UP:
-        gray = core.state.avoided.of(Origin.GRAY).get(cable)
-        return (record.state.value, "", "") if gray is None else ("gray", "lossy", _why_gray(core, cable, gray, now_s))
+        if gray := core.state.avoided.of(Origin.GRAY).get(cable):
+            return "gray", "lossy", _why_gray(core, cable, gray, now_s)
+        drained = [why for origin, _, why in core.state.avoided.concerning(cable) if origin is Origin.OPERATOR]
+        return (
+            ("drained", "operator", _why_drained(core, cable, drained[0])) if drained else (record.state.value, "", "")
+        )
     return record.state.value, record.cause.value, _reason(core, cable, record, now_s)
 
 
@@ -82,9 +88,14 @@ def _reason(core: Core, cable: Cable, record: LinkRecord, now_s: float) -> str:
     return "no beacon arrives at either end, although both switches are at work"
 
 
+def _why_drained(core: Core, cable: Cable, why: Avoidance) -> str:
+    reason = why.reason or "no reason given"
+    return f"{reason}; {_ALL_THE_SAME}" if cable in core.state.reduced.used else reason
+
+
 def _why_gray(core: Core, cable: Cable, why: Avoidance, now_s: float) -> str:
     if cable in core.state.reduced.used:
-        return f"{why.reason}; used all the same, as nothing else joins the hosts beyond it"
+        return f"{why.reason}; {_ALL_THE_SAME}"
     known = core.watch.gray.links.gray.get(cable)
     left_s = 0.0 if known is None else max(0.0, known.released_at_s - now_s)
     return f"{why.reason}; avoided, and back in {left_s:.0f} s if it loses nothing more"
