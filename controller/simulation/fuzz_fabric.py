@@ -11,7 +11,7 @@ from controller.fabric.model import Role
 from controller.fabric.plan import FabricPlan, PlannedHost, PlannedLink, PlannedSwitch
 
 _MBIT = 1_000_000
-_LEAF_DPID, _SPINE_DPID = 0x100, 0x200
+_LEAF_DPID, _SPINE_DPID, _EDGE_DPID = 0x100, 0x200, 0x400
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,8 @@ class FuzzFabric:
     heartbeats: bool = False
     # Controllers and sessions come and go far more often.
     restless: bool = False
+    # Of each edge switch, the leaves that it hangs on, counted from 1; each has a host.
+    edges: tuple[tuple[int, ...], ...] = ()
 
     @property
     def limited(self) -> bool:
@@ -54,17 +56,23 @@ class FuzzFabric:
         return tuple(f"spine{j}" for j in range(1, len(self.cables_mbps[0]) + 1))
 
     @property
+    def edge_switches(self) -> tuple[str, ...]:
+        return tuple(f"dpu{k}" for k in range(1, len(self.edges) + 1))
+
+    @property
     def switches(self) -> tuple[str, ...]:
-        return self.leaves + self.spines
+        return self.leaves + self.spines + self.edge_switches
 
     @property
     def host_names(self) -> tuple[str, ...]:
-        return tuple(f"h{i}{n}" for i, count in enumerate(self.hosts, 1) for n in range(1, count + 1))
+        at_leaves = tuple(f"h{i}{n}" for i, count in enumerate(self.hosts, 1) for n in range(1, count + 1))
+        return at_leaves + tuple(f"v{k}" for k in range(1, len(self.edges) + 1))
 
     def plan(self) -> FabricPlan:
         """The fabric as it is cabled. Raises IndexError when the shapes of `hosts` and `cables_mbps` differ."""
         switches = [PlannedSwitch(n, _LEAF_DPID + i, Role.LEAF) for i, n in enumerate(self.leaves, 1)]
         switches += [PlannedSwitch(n, _SPINE_DPID + j, Role.SPINE) for j, n in enumerate(self.spines, 1)]
+        switches += [PlannedSwitch(n, _EDGE_DPID + k, Role.EDGE) for k, n in enumerate(self.edge_switches, 1)]
         used = dict.fromkeys(self.switches, 0)
 
         def next_port(switch: str) -> int:
@@ -82,6 +90,11 @@ class FuzzFabric:
             for i, leaf in enumerate(self.leaves, 1)
             for n in range(1, self.hosts[i - 1] + 1)
         ]
+        for k, edge in enumerate(self.edge_switches, 1):
+            above = [f"leaf{leaf}" for leaf in self.edges[k - 1]]
+            links += [PlannedLink(edge, next_port(edge), leaf, next_port(leaf), 10**7) for leaf in above]
+            host = PlannedHost(f"v{k}", edge, next_port(edge), f"02:00:00:01:{k:02x}:01", f"10.1.{k}.1", 8, 10**7)
+            hosts.append(host)
         return FabricPlan("fuzz", tuple(switches), tuple(links), tuple(hosts))
 
 

@@ -198,7 +198,8 @@ def _wrongs(result: Walk, destination: str, *, must_arrive: bool) -> list[Wrong]
 
 
 class Reachability:
-    """Which hosts the cables and switches that work connect, whatever the tables say."""
+    """Which hosts the cables and switches that work connect, whatever the tables say. Edge switches carry nothing for
+    others, and count for nothing in the length of a path."""
 
     def __init__(self, network: ModelNetwork) -> None:
         self._network = network
@@ -227,12 +228,15 @@ class Reachability:
 
     def _distances_from(self, start: str) -> dict[str, int]:
         """Cables between `start` and every switch it reaches."""
+        edges = self._network.wiring.edge_switches
         distances = {start: 0}
         queue = deque([start])
         while queue:
             name = queue.popleft()
+            if name in edges and name != start:
+                continue
             for neighbour in self._neighbours(name):
                 if neighbour not in distances:
-                    distances[neighbour] = distances[name] + 1
+                    distances[neighbour] = distances[name] + (not {name, neighbour} & edges)
                     queue.append(neighbour)
         return distances

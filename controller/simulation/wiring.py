@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from controller.fabric.model import Port, PortRef
+from controller.fabric.model import Port, PortRef, Role
 from controller.fabric.plan import FabricPlan
 from controller.simulation.admission import Limits
 from controller.simulation.cables import Cable, End
@@ -17,6 +17,7 @@ class Wiring:
         dpids = {switch.name: switch.dpid for switch in plan.switches}
         self.switches = {s.name: ModelSwitch(s.dpid, s.name, (), limits=limits) for s in plan.switches}
         self.by_dpid = {switch.dpid: switch for switch in self.switches.values()}
+        self.edge_switches = frozenset(s.name for s in plan.switches if s.role is Role.EDGE)
         # A host with several interfaces is one for each of them: "h1:1", "h1:2".
         self.hosts = {h.label: ModelHost(h, PortRef(dpids[h.switch], h.port)) for h in plan.hosts}
         self.cables: list[Cable] = []

@@ -9,7 +9,7 @@ from controller.core.machine import Core
 from controller.simulation.fuzz import Recording, ddmin, load, recording, replay, save, shortest
 from controller.simulation.fuzz_fabric import FuzzFabric, random_fabric
 from controller.simulation.fuzz_run import run
-from controller.simulation.fuzz_steps import Step, What
+from controller.simulation.fuzz_steps import Step, What, random_steps
 
 EVENTS = 200
 SEEDS = range(16)
@@ -114,3 +114,12 @@ def test_a_file_that_is_no_recording_is_refused_by_name(tmp_path: Path) -> None:
     path.write_text('{"fabric": {"seed": "one"}}')
     with pytest.raises(ValueError, match=r"other\.json is no recording of heddle fuzz"):
         load(path)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_every_invariant_holds_with_an_edge_switch_on_two_leaves(seed: int) -> None:
+    """Cables stay in their ports: one that joins two leaves carries nothing. The drains' invariant knows no edges."""
+    fabric = FuzzFabric(seed=seed, cables_mbps=(((10,), (10,)),) * 3, hosts=(1, 1, 1), edges=((1, 2), (2, 3)))
+    steps = random_steps(fabric, Random(seed), 100)
+    kept = tuple(step for step in steps if step.what not in (What.SWAP, What.DRAIN, What.UNDRAIN))
+    assert run(fabric, kept) is None
