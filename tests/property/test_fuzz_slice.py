@@ -116,10 +116,9 @@ def test_a_file_that_is_no_recording_is_refused_by_name(tmp_path: Path) -> None:
         load(path)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_every_invariant_holds_with_an_edge_switch_on_two_leaves(seed: int) -> None:
+def test_every_invariant_holds_with_edge_switches_on_two_leaves() -> None:
     """Cables stay in their ports: one that joins two leaves carries nothing. The drains' invariant knows no edges."""
-    fabric = FuzzFabric(seed=seed, cables_mbps=(((10,), (10,)),) * 3, hosts=(1, 1, 1), edges=((1, 2), (2, 3)))
-    steps = random_steps(fabric, Random(seed), 100)
+    fabric = FuzzFabric(seed=1, cables_mbps=(((10,), (10,)),) * 3, hosts=(1, 1, 1), edges=((1, 2), (2, 3)))
+    steps = random_steps(fabric, Random(1), 100)
     kept = tuple(step for step in steps if step.what not in (What.SWAP, What.DRAIN, What.UNDRAIN))
     assert run(fabric, kept) is None
