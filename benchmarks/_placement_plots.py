@@ -68,6 +68,8 @@ def _draw_growth(file: Path, grown: Sequence[SpeedRow]) -> None:
         axes.annotate(
             row.case.split(",")[0], (row.flows, row.median_ms), fontsize=7, textcoords="offset points", xytext=(4, -10)
         )
+    # Room for the last fabric's name.
+    axes.margins(x=0.15)
     axes.set_xlabel("flows", fontsize=8)
     axes.set_ylabel("CPU milliseconds (median)", fontsize=8)
     axes.legend(fontsize=8)
