@@ -28,9 +28,11 @@ from controller.pipeline.rules import (
     ToGroup,
     match,
 )
+from controller.pipeline.tables import CLASSIFY, GUARD
 from controller.simulation.switches import ModelSwitch
 
 _FOREIGN_COOKIE = 0xF0E1_0000_0000
+_ALWAYS_THE_SAME = (GUARD.table_id, CLASSIFY.table_id)
 _FOREIGN_GROUP, _FOREIGN_METER = 7, 7
 
 
@@ -58,8 +60,10 @@ def _alterations(tables: SwitchTables, random: Random) -> list[Modification]:
     if rules:
         rule = random.choice(rules)
         result += [DeleteRule(rule), AddRule(replace(rule, actions=(), goto_table=None, meter_id=None))]
-        # The same place taken by a rule that says it is somebody else's.
-        result.append(AddRule(replace(rule, cookie=_FOREIGN_COOKIE)))
+        # The same place taken by a rule that says it is somebody else's; one that is always wanted there, or what is
+        # somebody else's would stay and rightly be blamed for what it does.
+        taken = random.choice([rule for rule in rules if rule.table_id in _ALWAYS_THE_SAME] or rules)
+        result.append(AddRule(replace(taken, cookie=_FOREIGN_COOKIE)))
     groups = sorted((g for g in tables.groups if is_our_group(g.group_id)), key=lambda g: g.group_id)
     if groups:
         group = random.choice(groups)
