@@ -91,7 +91,6 @@ class Reduced:
         return replace(self, returning=frozenset()) if self.returning else self
 
 
-# ENGINEER E: before you go on, read /tmp/p7/note_E.md (a simpler cure by construction); then delete this line.
 def reduced(
     whole: FabricView, avoided: Avoided, before: Reduced | None = None, unready: Collection[int] = ()
 ) -> Reduced:

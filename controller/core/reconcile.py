@@ -183,7 +183,6 @@ class Reconciler:
             return guard_only(found)
         return self._kept_routes(dpid, found) if self.kept_for else found
 
-    # ENGINEER E: before you go on, read /tmp/p7/note_E.md (a simpler cure by construction); then delete this line.
     def _look_for_unready(self) -> None:
         """Who cannot be told to keep off avoided links, and may still send over them."""
         reduced = self.state.reduced
