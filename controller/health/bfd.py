@@ -2,8 +2,8 @@
 
 BFD (RFC 5880) notices a silent failure in a fraction of a second, and a switch that runs it counts the port as dead for
 its fast-failover groups at once, without any controller. But from the moment when it is turned on until its session is
-up, about a second, the port counts as dead as well. So it is turned on for a few cables at a time, where others carry
-on, and never for one that anything depends on.
+up, about a second, the port counts as dead as well; and so it does while BFD is off at the far end already. So it is
+turned on and off for a few cables at a time, where others carry on, and never on for one that anything depends on.
 
 BFD alone never makes a link, and a cable whose session has never come up is not down: its far end may speak none. Then
 it is turned off again. What a failure by BFD means for a link is decided in `link_states`, and how a switch is told in
@@ -23,6 +23,8 @@ from controller.health.last_resort import needed
 _PATIENCE_S = 10.0
 # A far end that speaks no BFD may be exchanged or upgraded; each try takes the cable out for the time above.
 _PEACE_S = 600.0
+# The two ends of a cable are two switches, perhaps with two databases, and one may be slow.
+_LEAVING_S = 2.0
 # With so many live cables at each end, several neighbours may each miss one and still reach one another by a detour.
 _ENOUGH_CABLES = 3
 
@@ -61,6 +63,10 @@ class Bfd:
     _met: set[Cable] = field(default_factory=set)
     _peace_until_s: dict[Cable, float] = field(default_factory=dict)
     _told: dict[int, frozenset[int]] = field(default_factory=dict)
+    # Where it is to go altogether: cables that it has left, and those that it is leaving, until when.
+    _left: set[Cable] = field(default_factory=set)
+    _leaving: set[Cable] = field(default_factory=set)
+    _leaving_until_s: float = float("-inf")
 
     def take(self, dpid: int, states: Mapping[int, Session] | None) -> set[Cable]:
         """What a switch says of its ports; None: nobody can tell. The cables that have failed by it, or recovered."""
@@ -96,6 +102,7 @@ class Bfd:
         `known` are all cables between switches, whatever their state, and `up` those that are up.
         """
         if not self.settings.enabled:
+            self._leave(known, up, now_s)
             return self._news()
         self._forget(self.watched - set(known))
         self._forget([cable for cable in self._starting if cable not in up])
@@ -145,6 +152,18 @@ class Bfd:
         for cable in self._starting:
             self._peace_until_s.pop(cable, None)
 
+    def _leave(self, known: Collection[Cable], up: Collection[Cable], now_s: float) -> None:
+        """Takes it off what an earlier controller had set up."""
+        self.watched = {cable for cable in known if any(map(self._state, cable))} - self._left
+        self._leaving = {cable for cable in self._leaving if any(map(self._state, cable))}
+        if self._leaving and now_s < self._leaving_until_s:
+            return
+        degree = Counter(end.dpid for cable in up for end in cable)
+        self._leaving = _apart(sorted(self.watched), degree)
+        self._leaving_until_s = now_s + _LEAVING_S
+        self._left |= self._leaving
+        self.watched -= self._leaving
+
     def _news(self) -> dict[int, frozenset[int]]:
         wanted: dict[int, set[int]] = {dpid: set() for dpid in self._states}
         for end in (end for cable in self.watched for end in cable if end.dpid in wanted):
@@ -159,7 +178,9 @@ class Bfd:
         return self._told.get(dpid)
 
     def next_deadline_s(self) -> float | None:
-        """When a session that does not come up is given up."""
+        """When a session that does not come up is given up, or one that does not go is no more waited for."""
+        if self._leaving:
+            return self._leaving_until_s
         return min((begun_s + _PATIENCE_S for begun_s in self._starting.values()), default=None)
 
 

@@ -144,12 +144,33 @@ def test_a_cable_that_is_replaced_or_cut_before_it_came_up_is_forgotten() -> Non
 
 
 def test_switched_off_it_is_taken_away_everywhere() -> None:
-    bench = Bench(cables(2, 2))
+    bench = Bench(cables(4, 4))
     bench.settle()
     bench.bfd = Bfd(BfdSettings(enabled=False))
     bench.say()
-    bench.round()
+    for _ in range(100):
+        before = dict(bench.on)
+        if not bench.round():
+            break
+        # At one end it goes a moment before it does at the other; the other cables of both switches carry on.
+        assert all(len(before[dpid] - ports) <= 1 for dpid, ports in bench.on.items())
+        bench.say()
     assert set(bench.on.values()) == {frozenset()}
+    assert bench.bfd.next_deadline_s() is None
+
+
+def test_what_somebody_else_keeps_running_is_waited_for_only_for_a_while() -> None:
+    bench = Bench(cables(2, 2))
+    bench.settle()
+    foreign = {dpid: dict.fromkeys(ports, UP) for dpid, ports in bench.on.items()}
+    bench.bfd = Bfd(BfdSettings(enabled=False))
+    for _ in range(12):
+        for dpid, states in foreign.items():
+            bench.bfd.take(dpid, states)
+        bench.round()
+        bench.now_s = max(bench.now_s, bench.bfd.next_deadline_s() or 0.0)
+    assert set(bench.on.values()) == {frozenset()}
+    assert bench.bfd.next_deadline_s() is None
 
 
 # --- in the core ---------------------------------------------------------------------------------------------------
