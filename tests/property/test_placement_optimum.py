@@ -4,7 +4,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.placement import baselines
@@ -67,6 +67,7 @@ def test_every_path_is_live_and_every_load_adds_up(problem: Problem) -> None:
     check_answer(problem, place(problem))
 
 
+@settings(max_examples=40)
 @given(problems(pins=True))
 def test_so_it_is_with_little_effort_which_is_never_worse_than_least_loaded(problem: Problem) -> None:
     placed = place(problem, FIRST)

@@ -4,7 +4,7 @@ from collections import defaultdict
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.placement.baselines import least_loaded
@@ -56,6 +56,7 @@ def test_the_bound_holds_for_every_way_of_placing_the_parts(problem: Problem, qu
     assert split.certificate.lower_bound_s <= best * (1 + 1e-4)
 
 
+@settings(max_examples=40)
 @given(problems(pins=True), st.integers(2, 4))
 def test_with_little_effort_parts_are_never_worse_than_least_loaded_or_whole_flows(
     problem: Problem, queue_pairs: int
