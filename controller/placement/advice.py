@@ -13,6 +13,7 @@ from controller.fabric.model import Path, PortRef
 from controller.jobs.collective import Algorithm, Collective, Flow, Operation
 from controller.jobs.edges import SUPPORTED
 from controller.jobs.flows import expand
+from controller.placement.effort import first_effort
 from controller.placement.place import place
 from controller.placement.problem import Demand, Problem
 
@@ -99,7 +100,8 @@ def predict(collective: Collective, site: Site) -> Prediction:
     demands = tuple(
         Demand(f.flow_id, site.leaf_of[f.src_address], site.leaf_of[f.dst_address], f.size_bytes) for f in crossing
     )
-    placed = place(Problem(demands, site.paths, site.capacity_bps))
+    # Several orders are tried while a caller waits.
+    placed = place(Problem(demands, site.paths, site.capacity_bps), first_effort(len(demands)))
     fullest_s = placed.certificate.max_load_s
     return Prediction(
         leaves=len({site.leaf_of[host] for host in collective.ranks}),
