@@ -46,7 +46,7 @@ from controller.pipeline.rules import (
 from controller.pipeline.tables import ROUTE, STEER, checked
 
 # Above the routes to hosts elsewhere and the drop of what comes down, below those to hosts that are here.
-_GO_ON, _GO_ON_BY_LEAF, _GIVE_UP_PLANE, _KNOWN, _FROM_BELOW = 210, 220, 230, 260, 270
+_CLIMB, _GO_ON, _GO_ON_BY_LEAF, _GIVE_UP_PLANE, _KNOWN, _FROM_BELOW = 205, 210, 220, 230, 260, 270
 _PAST_STEERING = 400
 # Nobody can watch the port that a packet came in by, so ports to so many other neighbours stand in for it: while one of
 # them is live, the detour is. It takes three failures at one switch to lose it.
@@ -93,9 +93,11 @@ class Detours:
 
     def back(self, dpid: int, leaf: int, bounces: int = 1) -> tuple[Bucket, ...]:
         """The last buckets of a failover group towards a leaf: the packet's `bounces`-th bounce. () where there is
-        none: too many, no way down in the first place, or a leaf whose hosts are all below edge switches, for which no
-        mark stands."""
-        if bounces > MOST_BOUNCES or not self.bounces_at(dpid) or self.near.tiers.climb(dpid, leaf):
+        none: too many, several links up, which are no more than one failure at a time, or a leaf whose hosts are all
+        below edge switches, for which no mark stands."""
+        if bounces > MOST_BOUNCES or not self.bounces_at(dpid):
+            return ()
+        if self.near.tiers.climb(dpid, leaf) and len(self.near.choices(dpid, leaf)) != 1:
             return ()
         if leaf not in self.number_of:
             return ()
@@ -125,7 +127,7 @@ class SwitchDetours:
         return self.detours.near
 
     def guard(self, leaf: int, way: Way) -> Way:
-        """The actions that lead down to a leaf, with the bounce behind them; as they are where there is none.
+        """The actions that lead to a leaf, with the bounce behind them; as they are where there is none.
 
         Over several links a bundle hashes, which no group can hold; so a second action watches the same ports and
         bounces when none of them is live. Without bundles several links are no worse off than one without detours.
@@ -147,6 +149,7 @@ class SwitchDetours:
         lower = [leaf for leaf in leaves if leaf in below]
         if self.detours.bounces_at(self.dpid):
             self._deliver(lower)
+            self._climb([leaf for leaf in leaves if leaf not in below])
             self._turn_away_from(lower)
             self._send_down_again()
         self._send_up_again([leaf for leaf in leaves if leaf not in below])
@@ -169,6 +172,18 @@ class SwitchDetours:
                 down = tuple(Bucket((SET_LAST_HOP, Output(port)), watch_port=port) for port in ports)
                 again = self.detours.back(self.dpid, leaf, bounces + 1)
                 self._rule(_KNOWN, bounced(bounces, number), (self._group(leaf, bounces, down + again),))
+
+    def _climb(self, leaves: Iterable[int]) -> None:
+        """Where a spine has one link up that leads to a leaf, bounced packets take it like all others, still marked, or
+        bounce once more. What the core at its end has bounced is not sent there again."""
+        for leaf in leaves:
+            for bounces in range(1, MOST_BOUNCES + 1):
+                if not self.detours.back(self.dpid, leaf, bounces):
+                    continue
+                (port,) = self._near.choices(self.dpid, leaf)
+                up = (Bucket((Output(port),), watch_port=port), *self.detours.back(self.dpid, leaf, bounces + 1))
+                marked = bounced(bounces, self.detours.number_of[leaf])
+                self._rule(_CLIMB, marked, (self._group(leaf, bounces, up),))
 
     def _turn_away_from(self, leaves: Iterable[int]) -> None:
         """What a spine sends back up to a core goes to another spine of the pod, or, where the core knows none, back
@@ -198,8 +213,11 @@ class SwitchDetours:
 
     @property
     def _down(self) -> tuple[int, ...]:
-        towards = self._near.towards.get(self.dpid, {})
-        return tuple(sorted(p for lower in self._near.tiers.lowers.get(self.dpid, ()) for p in towards[lower]))
+        """The ports to leaves that know other spines; to any where none does."""
+        towards, tiers = self._near.towards.get(self.dpid, {}), self._near.tiers
+        lowers = tiers.lowers.get(self.dpid, ())
+        knowing = [lower for lower in lowers if len(tiers.uppers[lower]) > 1]
+        return tuple(sorted(port for lower in knowing or lowers for port in towards[lower]))
 
     def _send_up_again(self, leaves: Iterable[int]) -> None:
         """What bounced above goes up by any other way that leads to its leaf; where a spine knows none, down again.

@@ -24,7 +24,7 @@ from controller.formats.topology_file import load
 from controller.pipeline.compile import compile_base
 from controller.pipeline.detour import has_detours
 from controller.pipeline.marks import LAST_HOP, MOST_BOUNCES
-from controller.pipeline.packet import ARP_REPLY, Packet, arp, mac_value, udp
+from controller.pipeline.packet import ARP_REPLY, ARP_REQUEST, Packet, arp, mac_value, udp
 from controller.pipeline.rules import SwitchTables
 from controller.qos.classes import QosSettings
 from controller.simulation.cables import Cable
@@ -38,8 +38,8 @@ _PODS = load(TOPOLOGIES / "threetier-2x2x2.yaml")
 THREE_TIERS = replace(_PODS, hosts=tuple(host for host in _PODS.hosts if host.name.endswith("_1")))
 # Leaf, spine, leaf; each bounce adds the leaf below and another spine.
 WITHIN_TWO_TIERS = 3 + 2 * MOST_BOUNCES
-# The same once between spines and cores and once between leaves and spines, and two hops for a core's turn.
-WITHIN_THREE_TIERS = 5 + 2 * 2 * MOST_BOUNCES + 2
+# On the way up and on the way down: after each bounce at most a spine, a leaf, another spine and a core.
+WITHIN_THREE_TIERS = 5 + 2 * 4 * MOST_BOUNCES
 
 
 def missing_some() -> FabricPlan:
@@ -88,7 +88,8 @@ def fabric_probes(source: ModelHost, destination: ModelHost) -> list[Packet]:
     """RoCE over several paths, and what else the fabric routes."""
     ends = (source.ipv4_text, destination.ipv4_text, source.mac_text, destination.mac_text)
     known = arp(ARP_REPLY, source.mac, source.ipv4, destination.mac, destination.ipv4)
-    return [*roce_probes(source, destination), udp(*ends, 5000, 53), known]
+    asked = arp(ARP_REQUEST, source.mac, source.ipv4, 0, destination.ipv4)
+    return [*roce_probes(source, destination), udp(*ends, 5000, 53), known, asked]
 
 
 def most_hops(network: ModelNetwork, longest_path: int | None = None) -> int:
@@ -169,6 +170,19 @@ def test_three_tiers_heal_any_single_failure_below_the_first_choice() -> None:
             longest = max(longest, most_hops(network, 5))
     # A dark spine is where all cores of one plane end: two of them are tried before the leaf tries another plane.
     assert longest == 11
+
+
+def test_three_tiers_heal_with_one_core_for_each_plane_too() -> None:
+    """A spine that loses its only way up sends back down."""
+    gone = {"core2", "core4"}
+    links = tuple(link for link in THREE_TIERS.links if gone.isdisjoint((link.a, link.b)))
+    _, network = started(replace(THREE_TIERS, links=links))
+    for cable in fabric_cables(network):
+        with failed(network, [cable]):
+            assert most_hops(network, 5) <= 9
+    for core in ("core1", "core3"):
+        with failed(network, off=[core]):
+            assert most_hops(network, 5) <= 9
 
 
 def test_three_tiers_end_after_any_two_failures() -> None:
