@@ -28,7 +28,7 @@ class Simulation:
         """FileFormatError: everything that is wrong with the file, or with the files that it names."""
         self.file, document = load_simulation(path)
         self._path, self._faults = path, Faults(path, document)
-        self.fabric = FlowFabric(self._view(self.file.fabric))
+        self.fabric = self._flow_fabric()
         self._widened: FlowFabric | None = None
         self._workloads = {
             i: self._workload(entry.workload.file) for i, entry in enumerate(self.file.jobs) if entry.workload
@@ -39,6 +39,15 @@ class Simulation:
         self.impairments(self.fabric, seed=0)
         if self._faults.found:
             raise FileFormatError(self._faults.found)
+
+    def _flow_fabric(self) -> FlowFabric:
+        try:
+            return FlowFabric(self._view(self.file.fabric))
+        except ValueError as error:
+            # A sound topology file may describe more than is simulated.
+            what, _, cure = str(error).partition("; ")
+            self._faults.add(("fabric", "topology"), what, cure)
+            raise FileFormatError(self._faults.found) from error
 
     @property
     def settings(self) -> Settings:

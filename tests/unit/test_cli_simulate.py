@@ -232,3 +232,12 @@ def test_options_that_make_no_sense(
 ) -> None:
     assert invoke(["simulate", str(written(tmp_path, SMALL)), *arguments]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_fabric_that_is_not_simulated_is_a_fault_of_the_file(tmp_path: Path) -> None:
+    """Hosts below an edge switch are sound in a topology file, and nothing that the simulator knows."""
+    topology = READY.parent / "dpu-two-leaves.yaml"
+    (found,) = faults(
+        tmp_path, SMALL.replace("leaves: 2, spines: 2, hosts_per_leaf: 2, rate: 100G", f"topology: {topology}")
+    )
+    assert found == "2: hosts on switches that are no leaves: v1, v2; move them to leaves"
