@@ -56,8 +56,8 @@ _MENDED_S = 1.0
 class Bench:
     """One lab, and one controller after the other in it."""
 
-    def __init__(self, lab: FabricLab, topology: Path, folder: Path, rate: float) -> None:
-        self.lab, self.topology, self.folder, self.rate = lab, topology, folder, rate
+    def __init__(self, lab: FabricLab, topology: Path, folder: Path, rate: float, bfd: str) -> None:
+        self.lab, self.topology, self.folder, self.rate, self.bfd = lab, topology, folder, rate, bfd
         # Every cable in turn: one that fails again soon would be held for flapping.
         self._pairs = itertools.cycle(leaf_spine_pairs(lab))
 
@@ -71,7 +71,7 @@ class Bench:
     def silent(self, repeat: int) -> dict[str, Any]:
         result: dict[str, Any] = {"cpu_share": {}}
         for bfd in ("off", "on"):
-            with self.controlled(bfd) as control:
+            with self.controlled(self.bfd if bfd == "on" else bfd) as control:
                 result["cpu_share"][bfd] = daemon_share(self.lab, _CPU_S)
                 for variant in ("off",) if bfd == "off" else ("on", "alone"):
                     result[variant] = {way: self._losses(control, variant, way, repeat) for way in _WAYS}
@@ -103,7 +103,7 @@ class Bench:
 
     def lossy(self) -> list[dict[str, Any]]:
         rows = []
-        with self.controlled("on") as control, Controller(control.grpc) as client:
+        with self.controlled(self.bfd) as control, Controller(control.grpc) as client:
             for share, pair in zip(_SHARES, self._pairs, strict=False):
                 found = make_gray(self.lab, client, touched(self.lab, *pair), share, self.rate)
                 rows.append({"share": share, **asdict(found)})
@@ -116,15 +116,15 @@ def say(text: str) -> None:
     Console(stderr=True).print(text, highlight=False)
 
 
-def measure(topology: Path, parts: list[str], repeat: int, rate: float) -> dict[str, Any]:
+def measure(topology: Path, parts: list[str], repeat: int, rate: float, bfd: str) -> dict[str, Any]:
     plan = load(topology)
     pairs = {(link.a, link.b) for link in plan.links}
-    result: dict[str, Any] = {"topology": topology.stem, "rate": rate, "load_average": os.getloadavg()[0]}
+    result: dict[str, Any] = {"topology": topology.stem, "rate": rate, "bfd": bfd, "load_average": os.getloadavg()[0]}
     with (
         tempfile.TemporaryDirectory(prefix="heddle-bench-") as folder,
         FabricLab(plan, controllers=[OPENFLOW], name=f"silent-{os.getpid()}", relayed=sorted(pairs)) as lab,
     ):
-        bench = Bench(lab, topology, Path(folder), rate)
+        bench = Bench(lab, topology, Path(folder), rate, bfd)
         if "silent" in parts:
             result["silent"] = bench.silent(repeat)
         if "load" in parts:
@@ -170,11 +170,13 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--parts", default="silent,load,lossy")
     parser.add_argument("--repeat", type=int, default=8, help="cables that fail, for each way")
-    parser.add_argument("--topology", default="leafspine-4x4", help="one of those in topologies/")
+    parser.add_argument("--topology", default="leafspine-4x4", help="one of those in topologies/, or a file")
+    parser.add_argument("--bfd", default="on", help="what HEDDLE_BFD is where BFD is on, for example 50x3")
     parser.add_argument("--rate", type=float, default=1000.0, help="packets per second of each probe")
     options = parser.parse_args()
-    topology = ROOT / "topologies" / f"{options.topology}.yaml"
-    result = measure(topology, options.parts.split(","), options.repeat, options.rate)
+    topology = Path(options.topology)
+    topology = topology.resolve() if topology.is_file() else ROOT / "topologies" / f"{options.topology}.yaml"
+    result = measure(topology, options.parts.split(","), options.repeat, options.rate, options.bfd)
     if options.json:
         print(json.dumps(result))
         return

@@ -213,29 +213,29 @@ def started(of: FabricPlan, seed: int = 1, timing: Timing | None = None) -> tupl
     return core, network
 
 
-@pytest.mark.parametrize("sender", ["leaf1", "spine2"])
-def test_a_lossy_cable_is_avoided_with_its_evidence_and_comes_back_when_it_is_mended(sender: str) -> None:
-    core, network = started(plan(leaves=3, spines=3))
+def test_a_lossy_cable_is_avoided_with_its_evidence_and_comes_back_when_it_is_mended() -> None:
+    sender = "spine2"
+    core, network = started(plan(leaves=2, spines=2))
     cable = network.cable("leaf1", "spine2")
     network.make_lossy(cable, 0.02, sender=sender)
-    network.run_for(20.0)
+    network.run_for(15.0)
     a, b = (end for end in (cable.a, cable.b) if isinstance(end, PortRef))
     ends = cable_of(a, b)
     assert list(core.state.avoided.of(Origin.GRAY)) == [ends]
     reason = core.state.avoided.of(Origin.GRAY)[ends].reason
     assert f"{sender}:" in reason.partition(" -> ")[0]
     assert "packets" in reason
-    assert len(core.state.view.links) == 8
+    assert len(core.state.view.links) == 3
     condition = link_condition(core, ends, network.now_s)
     assert condition[:2] == ("gray", "lossy")
     assert condition[2].startswith(reason)
     assert any(reason in entry.message for entry in core.chronicle.history.entries)
-    network.run_for(100.0)
-    assert len(core.state.view.links) == 8
+    network.run_for(60.0)
+    assert len(core.state.view.links) == 3
     network.restore(cable)
-    network.run_for(110.0)
+    network.run_for(100.0)
     assert not core.state.avoided
-    assert len(core.state.view.links) == 9
+    assert len(core.state.view.links) == 4
 
 
 def test_one_slow_switch_hides_no_loss_between_others() -> None:
