@@ -243,7 +243,7 @@ def test_one_slow_switch_hides_no_loss_between_others() -> None:
     network.slow_down("leaf3", 200)
     cable = network.cable("leaf1", "spine2")
     network.make_lossy(cable, 0.01)
-    network.run_for(25.0)
+    network.run_for(12.0)
     assert len(core.state.avoided.of(Origin.GRAY)) == 1
 
 
