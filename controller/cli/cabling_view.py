@@ -86,8 +86,15 @@ def picture(found: CablingVerdict, seen: SeenFabric) -> FabricPicture:
     roles = {s.name: (s.role.value, s.connected, rail_text(s.rails)) for s in seen.switches}
     nodes = dict.fromkeys([*roles, *(end for link in links for end in (link.a, link.b))])
     switches = tuple(PictureSwitch(name, *roles.get(name, ("unknown", False))) for name in nodes)
-    at = dict.fromkeys((c.a.node, c.a.name, c.b.node) for c in seen.cables if c.a.node in seen.hosts)
-    drawn_hosts = tuple(PictureHost(_interface(*host), switch) for *host, switch in at if switch in nodes)
+    at = {(c.a.node, c.a.name, c.b.node): str(verdicts.get(c, RIGHT)) for c in seen.cables if c.a.node in seen.hosts}
+    for finding in found.findings:
+        if finding.kind is Kind.SILENT_HOST and finding.planned:
+            ends = (finding.planned.a, finding.planned.b)
+            host, switch = ends if ends[0].node in hosts else ends[::-1]
+            at.setdefault((host.node, host.port, switch.node), str(finding.kind))
+    drawn_hosts = tuple(
+        PictureHost(_interface(*host), switch, verdict) for (*host, switch), verdict in at.items() if switch in nodes
+    )
     return FabricPicture("Cabling", switches, tuple(links), drawn_hosts, summary(found), cabling=True)
 
 

@@ -16,7 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from controller.cli.picture_cabling import draw_cables, draw_legend
+from controller.cli.picture_cabling import RIGHT, draw_cables, draw_host_cable, draw_legend
 from controller.cli.picture_description import FabricPicture, LinkState, PictureHost, PictureLink, PictureSwitch
 from controller.cli.picture_layout import Layout, lay_out
 from controller.cli.picture_links import (
@@ -57,8 +57,8 @@ def save(picture: FabricPicture, file: Path) -> None:
 def draw(picture: FabricPicture) -> Figure:
     """The picture as a matplotlib figure. ValueError names every link or host whose switch is not described.
 
-    Artists carry group ids: "load:A>B" for each direction of a link, "down:A-B", "cable:VERDICT:A-B", "switch:NAME",
-    "host:NAME".
+    Artists carry group ids: "load:A>B" for each direction of a link, "down:A-B", "cable:VERDICT:A-B" (of hosts: where
+    something is to be said), "switch:NAME", "host:NAME".
     """
     _check_names(picture)
     layout = lay_out(
@@ -78,7 +78,7 @@ def draw(picture: FabricPicture) -> Figure:
         draw_cables(axes, picture, layout)
     else:
         _draw_links(axes, picture, layout)
-    _draw_hosts(axes, layout)
+    _draw_hosts(axes, picture, layout)
     for switch in picture.switches:
         _draw_switch(axes, switch, layout)
     if picture.cabling:
@@ -130,10 +130,20 @@ def _draw_switch(axes: "Axes", switch: PictureSwitch, layout: Layout) -> None:
         axes.text(x, y - 0.115, switch.note, fontsize=size_to_fit(switch.note, width * 0.92, 7), **placed)
 
 
-def _draw_hosts(axes: "Axes", layout: Layout) -> None:
+def _draw_hosts(axes: "Axes", picture: FabricPicture, layout: Layout) -> None:
+    odd = {(host.name, host.switch): host.verdict for host in picture.hosts if host.verdict not in ("", RIGHT)}
+    # Of hosts that share a box, one that is not right stands for all.
+    of_switch = {switch: verdict for (_, switch), verdict in odd.items()}
+    names = {(host.name, host.switch) for host in picture.hosts}
     for host in layout.hosts:
         _, leaf_y, _, leaf_height = layout.switches[host.switch]
-        axes.plot([host.x, host.leaf_x], [host.y, leaf_y - leaf_height / 2], color=_HOST_LINE, linewidth=1.2, zorder=1)
+        start, end = (host.x, host.y), (host.leaf_x, leaf_y - leaf_height / 2)
+        alone = (host.words, host.switch) in names
+        verdict = odd.get((host.words, host.switch)) if alone else of_switch.get(host.switch)
+        if verdict is not None:
+            draw_host_cable(axes, host, start, end, verdict)
+        else:
+            axes.plot([start[0], end[0]], [start[1], end[1]], color=_HOST_LINE, linewidth=1.2, zorder=1)
         half = host.width / 2
         box = FancyBboxPatch((host.x - half, host.y - 0.15), host.width, 0.3, boxstyle="round,pad=0,rounding_size=0.05")
         box.set(facecolor="#eef1f4", edgecolor="#8b96a2", linewidth=0.9, zorder=3, gid=f"host:{host.words}")

@@ -7,7 +7,7 @@ colour, so that they can be told apart in print and with any colour vision.
 from typing import TYPE_CHECKING
 
 from controller.cli.picture_description import FabricPicture, PictureLink
-from controller.cli.picture_layout import Layout, Point
+from controller.cli.picture_layout import HostBox, Layout, Point
 from controller.cli.picture_text import FAINT, INK
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ _STYLES: dict[str, tuple[str, object, float, str]] = {
     "one-way": ("#cc79a7", (0, (1, 1)), 2.4, "works in one direction only"),
     "unplanned": ("#1d2733", (0, (6, 2, 1, 2)), 1.8, "nobody planned it"),
     "two names": ("#009e73", (0, (4, 1)), 1.6, "names differ, same port?"),
+    "host not seen": ("#8b96a2", (0, (1, 2)), 1.4, "host not seen yet"),
 }
 _LABEL_SIZE = 6.5
 _LEGEND_SIZE = 7.5
@@ -39,6 +40,13 @@ def draw_cables(axes: "Axes", picture: FabricPicture, layout: Layout) -> None:
             _draw_ports(axes, link, start, end, colour)
 
 
+def draw_host_cable(axes: "Axes", host: HostBox, start: Point, end: Point, verdict: str) -> None:
+    """The cable of a host of which something is to be said; its id is "cable:VERDICT:SWITCH-HOST"."""
+    colour, dashes, width, _ = _STYLES[verdict]
+    (line,) = axes.plot([start[0], end[0]], [start[1], end[1]], gid=f"cable:{verdict}:{host.switch}-{host.words}")
+    line.set(color=colour, linewidth=width, linestyle=dashes, zorder=2)
+
+
 def _draw_ports(axes: "Axes", link: PictureLink, start: Point, end: Point, colour: str) -> None:
     for origin, other, words in ((start, end, link.a_to_b_label), (end, start, link.b_to_a_label)):
         if not words:
@@ -52,7 +60,7 @@ def _draw_ports(axes: "Axes", link: PictureLink, start: Point, end: Point, colou
 
 def draw_legend(axes: "Axes", picture: FabricPicture, layout: Layout) -> None:
     """The styles that occur, top right."""
-    found = {link.verdict for link in picture.links}
+    found = {link.verdict for link in picture.links} | {host.verdict for host in picture.hosts}
     used = [style for style in _STYLES if style in found]
     x = layout.width - 2.6  # Room for the longest words.
     for row, style in enumerate(used):

@@ -41,8 +41,11 @@ class PictureLink:
 
 @dataclass(frozen=True, slots=True)
 class PictureHost:
+    """`verdict` as of links."""
+
     name: str
     switch: str
+    verdict: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ from controller.cli.cabling_view import picture
 from controller.cli.fabric_seen import meant_plan, seen_fabric
 from controller.cli.main import invoke
 from controller.cli.picture import draw
-from controller.fabric.cabling import outline
+from controller.fabric.cabling import SeenCable, SeenEnd, SeenFabric, SeenSwitch, of_fabric_plan, outline
 from controller.fabric.cabling_verdict import verdict
+from controller.formats import topology_file
 from controller.formats.plan_files import load_text
 
 PLAN = "name: meant\nrate: 100G\nleaf_spine: {leaves: 2, spines: 2, hosts_per_leaf: 2}\n"
@@ -105,6 +106,33 @@ def test_the_picture_draws_each_fault_as_what_it_is(tmp_path: Path, meant: Path)
         "cable:miswired:leaf2-spine1",
         "cable:wrong rate:leaf1-spine2",
     ]
+
+
+def test_the_picture_marks_hosts_in_wrong_ports_and_those_not_seen() -> None:
+    text = "name: r\nrate: 100G\nleaf_spine: {leaves: 2, spines: 1, hosts_per_leaf: 2, rails: 2}"
+    plan = of_fabric_plan(topology_file.load_text(text))
+    hosts = {("h1_1", "nic1"): "leaf2:2", ("h1_1", "nic2"): "leaf1:2", ("h1_2", "nic1"): "leaf1:3"}
+    cables = [(leaf, 1, "spine1", number) for number, leaf in enumerate(("leaf1", "leaf2"), 1)]
+    seen = SeenFabric(
+        tuple(SeenSwitch(s.name, s.role) for s in plan.switches),
+        {"h1_1": (), "h1_2": ()},
+        (
+            *(SeenCable(SeenEnd(a, i), SeenEnd(b, j)) for a, i, b, j in cables),
+            *(SeenCable(SeenEnd(host[0], None, host[1]), _seen_end(port)) for host, port in hosts.items()),
+        ),
+    )
+    drawn = draw(picture(verdict(plan, seen), seen))
+    ids = sorted(line.get_gid() for line in drawn.axes[0].lines if (line.get_gid() or "").startswith("cable:"))
+    assert [each for each in ids if "spine" not in each] == [
+        "cable:host not seen:leaf2-h1_2:2",
+        "cable:miswired:leaf1-h1_1:2",
+        "cable:miswired:leaf2-h1_1:1",
+    ]
+
+
+def _seen_end(port: str) -> SeenEnd:
+    switch, _, number = port.partition(":")
+    return SeenEnd(switch, int(number))
 
 
 def test_a_picture_that_cannot_be_written_is_said(meant: Path, capsys: pytest.CaptureFixture[str]) -> None:
