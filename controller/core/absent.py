@@ -6,7 +6,6 @@ a port at either end goes down, when something else is heard there, or when sile
 A switch of which no such cable leads to one that is there is forgotten.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable
 
 from controller.core.planning import silent_switches
@@ -15,6 +14,7 @@ from controller.core.state import State, SwitchState
 from controller.fabric.discovery import Discovery
 from controller.fabric.hosts import HostTable
 from controller.fabric.model import PortRef
+from controller.fabric.reach import reached
 
 
 def recall(state: State, discovery: Discovery, facts: Facts, now_s: float) -> None:
@@ -45,7 +45,7 @@ def forget_unreached(state: State, discovery: Discovery, hosts: HostTable, usabl
     absent = _absent(state)
     if not absent:
         return
-    for dpid in absent - _reached(state.switches.keys() - absent, usable):
+    for dpid in absent - reached(state.switches.keys() - absent, usable):
         del state.switches[dpid]
         hosts.forget_switch(dpid)
         for ref in [ref for ref in discovery.ports if ref.dpid == dpid]:
@@ -54,16 +54,3 @@ def forget_unreached(state: State, discovery: Discovery, hosts: HostTable, usabl
 
 def _absent(state: State) -> frozenset[int]:
     return frozenset(dpid for dpid, switch in state.switches.items() if not switch.met)
-
-
-def _reached(start: set[int], usable: Iterable[Cable]) -> set[int]:
-    neighbours: dict[int, set[int]] = defaultdict(set)
-    for a, b in usable:
-        neighbours[a.dpid].add(b.dpid)
-        neighbours[b.dpid].add(a.dpid)
-    reached, left = set(start), list(start)
-    while left:
-        for dpid in neighbours[left.pop()] - reached:
-            reached.add(dpid)
-            left.append(dpid)
-    return reached

@@ -3,11 +3,11 @@
 There is no stored plan of steps. Whenever nothing is in flight, the next stage is derived anew from desired and
 actual state, and it is the same stage on all switches: traffic is switched over only when every switch is prepared,
 and nothing is removed before all traffic is switched over and has drained. So a change of mind, a lost switch or a
-refused rule needs no special path: it only changes what the next look finds. Where no switch has to prepare more than
-groups of its own that nothing uses yet, that and the switching over go out together.
+refused rule needs no special path: it only changes what the next look finds. Where no switch has to prepare what others
+rely on, as after most failures, that and the switching over go out together: one batch for each switch.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -15,11 +15,12 @@ from controller.core.commands import Command, ReadTables, Report, SendBatch, Sev
 from controller.core.events import BatchAnswered, BatchStatus, TablesRead
 from controller.core.state import InFlight, State, SwitchState
 from controller.fabric.model import FabricView, Role
+from controller.fabric.reach import reached
 from controller.pipeline.cookies import is_ours
 from controller.pipeline.diff import (
     ActualTables,
     Stage,
-    adds_unused_only,
+    adds_no_rules,
     guard_only,
     only_adds,
     unsteers,
@@ -68,6 +69,7 @@ class Reconciler:
     _outstanding: dict[int, Outstanding] = field(default_factory=dict)
     # Who may still send over avoided links, as of the last look; and the switches that keep routes for them.
     kept_for: frozenset[int] = frozenset()
+    _near_unready: frozenset[int] = frozenset()
     _keeping: set[int] = field(default_factory=set)
     # The leaves' ports to spines, in the view they were taken from.
     _uplinks: tuple[FabricView, Mapping[int, frozenset[int]]] = (FabricView(), MappingProxyType({}))
@@ -163,10 +165,15 @@ class Reconciler:
                 (switch, without_route_removals(m) if self._at_avoided(switch.dpid) else m) for switch, m in batches
             ]
             batches, moves_traffic, self._stage = [(s, m) for s, m in kept if m], True, Stage.SWITCH
-        if stage == Stage.PREPARE and all(adds_unused_only(modifications) for _, modifications in batches):
+        if stage == Stage.PREPARE and all(self._concerns_itself(switch.dpid, m) for switch, m in batches):
             # Nothing that is prepared concerns another switch, so each prepares itself in the batch that switches over.
             batches = _at_once(batches, wanted.get(Stage.SWITCH, []))
         return [self._send(switch, modifications, now_s, moves_traffic) for switch, modifications in batches]
+
+    def _concerns_itself(self, dpid: int, prepared: Sequence[Modification]) -> bool:
+        """Whether no other switch has to wait for this. What a leaf prepares is how it sends and gives ways up; what it
+        delivers to its hosts is asked for by routes of the same stage. A spine's rules are what others rely on."""
+        return self._uplinks_of(dpid) is not None or adds_no_rules(prepared)
 
     def _stages(self, dpid: int, actual: ActualTables, held: bool) -> Mapping[Stage, tuple[Modification, ...]]:
         desired = self.state.desired.get(dpid)
@@ -186,11 +193,12 @@ class Reconciler:
     def _look_for_unready(self) -> None:
         """Who cannot be told to keep off avoided links, and may still send over them."""
         reduced = self.state.reduced
-        links = reduced.whole.links if reduced.left_out else ()
-        joined = frozenset(end.dpid for link in links for end in (link.a, link.b))
-        unready = joined & self.state.unready
-        if unready != self.kept_for:
-            self.kept_for = unready
+        cables = [(link.a, link.b) for link in reduced.whole.links] if reduced.left_out else []
+        unready = self.state.unready & {end.dpid for cable in cables for end in cable}
+        # What is cut off from all of them hears nothing of them: two switches that are off keep a link of their own.
+        near = frozenset(reached(unready, cables)) if unready else frozenset()
+        if (unready, near) != (self.kept_for, self._near_unready):
+            self.kept_for, self._near_unready = unready, near
             for dpid in self._keeping & self.state.switches.keys():
                 self.state.switches[dpid].unsettled = True
             self._keeping.clear()
@@ -203,7 +211,7 @@ class Reconciler:
     ) -> Mapping[Stage, tuple[Modification, ...]]:
         """An avoided link works, and a switch that is silent or away goes on sending over it: whoever is at its end
         goes on forwarding that."""
-        if not self._at_avoided(dpid) or Stage.REMOVE not in found:
+        if dpid not in self._near_unready or not self._at_avoided(dpid) or Stage.REMOVE not in found:
             return found
         kept = without_route_removals(found[Stage.REMOVE])
         if kept == found[Stage.REMOVE]:

@@ -3,11 +3,11 @@
 It knows the ways that routing takes (`tiers`): up, one turn, down. What is done about a loss is decided by others.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from controller.fabric.model import FabricView, Host, Link
+from controller.fabric.model import FabricView, Host, Link, PortRef
 from controller.fabric.tiers import Tiers
 
 # In order: a < b.
@@ -20,6 +20,20 @@ def without(view: FabricView, links: Collection[Link]) -> FabricView:
     """The same view less some links."""
     gone = set(links)
     return replace(view, links=tuple(link for link in view.links if link not in gone)) if gone else view
+
+
+def reached(start: Collection[int], cables: Iterable[tuple[PortRef, PortRef]]) -> set[int]:
+    """The switches from which a series of cables, whichever, leads to one of these, themselves included."""
+    neighbours: dict[int, set[int]] = defaultdict(set)
+    for a, b in cables:
+        neighbours[a.dpid].add(b.dpid)
+        neighbours[b.dpid].add(a.dpid)
+    found, left = set(start), list(start)
+    while left:
+        for dpid in neighbours[left.pop()] - found:
+            found.add(dpid)
+            left.append(dpid)
+    return found
 
 
 def joined(view: FabricView) -> frozenset[Pair]:

@@ -5,7 +5,7 @@
 3. REMOVE: rules no longer wanted, a barrier, then groups and meters that nothing uses any more.
 
 A stage is begun only when the stage before is done on *every* switch (`core.reconcile` sees to that), so traffic
-never meets a path that is half there; unless the stage before only adds what nothing uses (`adds_unused_only`).
+never meets a path that is half there; unless what is prepared concerns each switch alone.
 Nothing is ever deleted that is not named one by one.
 """
 
@@ -170,9 +170,9 @@ def _is_route(rule: Rule) -> bool:
     return is_ours(rule.cookie) and kind_of(rule.cookie) == Kind.ROUTE
 
 
-def adds_unused_only(modifications: Sequence[Modification]) -> bool:
-    """Whether packets are treated as before: all that comes is groups and meters that nothing uses yet."""
-    return all(isinstance(m, AddGroup | AddMeter | Barrier) for m in modifications)
+def adds_no_rules(modifications: Sequence[Modification]) -> bool:
+    """Whether all that comes or changes is groups and meters."""
+    return not any(isinstance(m, AddRule) for m in modifications)
 
 
 def only_adds(modifications: Sequence[Modification], actual: ActualTables) -> bool:

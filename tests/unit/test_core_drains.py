@@ -237,3 +237,18 @@ def test_a_spine_that_is_given_back_while_it_is_away_gets_nothing_before_it_know
     assert core.state.reduced.left_out == {}
     assert {end.dpid for end in ports_in_use(network, core)} >= {leaf(1), leaf(2), spine(1)}
     assert watch.violations == []
+
+
+def test_two_switches_that_are_off_keep_nobody_from_removing_routes() -> None:
+    """Found by fuzzing: nothing tells that the link between them is down, but nobody hears what they send."""
+    of = plan(leaves=2, spines=2, hosts=1)
+    core, network = loaded(of)
+    network.power_off("leaf2")
+    network.power_off("spine1")
+    network.run_until_quiet(60)
+    assert isinstance(ask(network, DrainWanted(2, (spine(2),))), Accepted)
+    network.run_until_quiet(60)
+    ends = {end for link in core.state.reduced.left_out for end in link if end.dpid in (leaf(1), spine(2))}
+    assert len(ends) == 2
+    assert ports_in_use(network, core).isdisjoint(ends)
+    assert not [rule for rule in network.switch("spine2").tables().rules if rule.table_id == 3 and rule.actions]
