@@ -21,8 +21,9 @@ from controller.health.last_resort import needed
 
 # RFC 5880 (6.8.3) allows one packet a second before a session is up, and three of them are needed.
 _PATIENCE_S = 10.0
-# A far end that speaks no BFD may be exchanged or upgraded; each try takes the cable out for the time above.
-_PEACE_S = 600.0
+# A far end may have been too busy, or speak no BFD until it is exchanged; each try takes the cable out for the time
+# above, and the next one comes after twice as long.
+_FIRST_PEACE_S, _LONGEST_PEACE_S = 20.0, 3600.0
 # The two ends of a cable are two switches, perhaps with two databases, and one may be slow.
 _LEAVING_S = 2.0
 # With so many live cables at each end, several neighbours may each miss one and still reach one another by a detour.
@@ -61,7 +62,9 @@ class Bfd:
     # Since when.
     _starting: dict[Cable, float] = field(default_factory=dict)
     _met: set[Cable] = field(default_factory=set)
-    _peace_until_s: dict[Cable, float] = field(default_factory=dict)
+    # Until when a cable is left in peace, and for how long that was; kept until its session is up.
+    _peace: dict[Cable, tuple[float, float]] = field(default_factory=dict)
+    _retry_due_s: float | None = None
     _told: dict[int, frozenset[int]] = field(default_factory=dict)
     # Where it is to go altogether: cables that it has left, and those that it is leaving, until when.
     _left: set[Cable] = field(default_factory=set)
@@ -85,6 +88,7 @@ class Bfd:
         if all(state is Session.UP for state in states):
             self._met.add(cable)
             self._starting.pop(cable, None)
+            self._peace.pop(cable, None)
         # Where one end cannot be asked, what the other one says of the session still holds for both.
         failed = cable in self._met and Session.DOWN in states
         (self.failed.add if failed else self.failed.discard)(cable)
@@ -110,6 +114,8 @@ class Bfd:
         self._adopt(known, up, now_s)
         if not self._starting:
             self._start(up, leaves, now_s)
+        due_s = (until_s for cable, (until_s, _) in self._peace.items() if until_s > now_s and cable in up)
+        self._retry_due_s = min(due_s, default=None)
         return self._news()
 
     def _forget(self, cables: Collection[Cable]) -> None:
@@ -121,13 +127,18 @@ class Bfd:
 
     def _give_up(self, now_s: float) -> None:
         late = [cable for cable, begun_s in self._starting.items() if now_s >= begun_s + _PATIENCE_S]
-        self._peace_until_s |= dict.fromkeys(late, now_s + _PEACE_S)
+        for cable in late:
+            length_s = min(2 * self._peace[cable][1], _LONGEST_PEACE_S) if cable in self._peace else _FIRST_PEACE_S
+            self._peace[cable] = (now_s + length_s, length_s)
         self._forget(late)
+
+    def _in_peace(self, cable: Cable, now_s: float) -> bool:
+        return cable in self._peace and now_s < self._peace[cable][0]
 
     def _adopt(self, known: Collection[Cable], up: Collection[Cable], now_s: float) -> None:
         """A controller that has just started leaves alone what an earlier one had begun."""
         for cable in known:
-            if cable in self.watched or cable in self._peace_until_s or None in map(self._state, cable):
+            if cable in self.watched or cable in self._peace or None in map(self._state, cable):
                 continue
             self.watched.add(cable)
             self._judge(cable)
@@ -139,7 +150,7 @@ class Bfd:
             cable
             for cable in sorted(up)
             if cable not in self.watched
-            and now_s >= self._peace_until_s.get(cable, now_s)
+            and not self._in_peace(cable, now_s)
             and all(end.dpid in self._states for end in cable)
         ]
         degree = Counter(end.dpid for cable in up for end in cable)
@@ -149,8 +160,6 @@ class Bfd:
             self._starting = dict.fromkeys(chosen - depended_on, now_s)
             ready = [cable for cable in ready if cable not in depended_on]
         self.watched |= self._starting.keys()
-        for cable in self._starting:
-            self._peace_until_s.pop(cable, None)
 
     def _leave(self, known: Collection[Cable], up: Collection[Cable], now_s: float) -> None:
         """Takes it off what an earlier controller had set up."""
@@ -178,10 +187,13 @@ class Bfd:
         return self._told.get(dpid)
 
     def next_deadline_s(self) -> float | None:
-        """When a session that does not come up is given up, or one that does not go is no more waited for."""
+        """When a session that does not come up is given up or tried anew, or one that does not go is no more waited
+        for."""
         if self._leaving:
             return self._leaving_until_s
-        return min((begun_s + _PATIENCE_S for begun_s in self._starting.values()), default=None)
+        if self._starting:
+            return min(self._starting.values()) + _PATIENCE_S
+        return self._retry_due_s
 
 
 def _apart(cables: Collection[Cable], degree: Mapping[int, int]) -> set[Cable]:
