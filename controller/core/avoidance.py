@@ -33,17 +33,35 @@ class Avoided:
     looked at anew."""
 
     by_origin: dict[Origin, dict[Target, Avoidance]] = field(default_factory=lambda: {origin: {} for origin in Origin})
+    # Drains that are over, while the switches are still told: whoever starts anew meanwhile must begin with them.
+    _ending: dict[Target, Avoidance] = field(default_factory=dict)
 
     def avoid(self, target: Target, origin: Origin, why: Avoidance) -> bool:
         """Whether that changes anything."""
         held = self.by_origin[origin]
+        if origin is Origin.OPERATOR:
+            self._ending.pop(target, None)
         changed = held.get(target) != why
         held[target] = why
         return changed
 
     def release(self, target: Target, origin: Origin) -> bool:
         """Whether that changes anything; what others want avoided stays so."""
-        return self.by_origin[origin].pop(target, None) is not None
+        why = self.by_origin[origin].pop(target, None)
+        if why is not None and origin is Origin.OPERATOR:
+            self._ending[target] = why
+        return why is not None
+
+    def settled(self) -> bool:
+        """Every switch that answers holds what it should: whether that ends some drain for good."""
+        ended = bool(self._ending)
+        self._ending.clear()
+        return ended
+
+    @property
+    def worth_remembering(self) -> Mapping[Target, Avoidance]:
+        """Drains that the next run of the controller should know of."""
+        return {**self._ending, **self.by_origin[Origin.OPERATOR]}
 
     def restore(self, drains: Mapping[Target, Avoidance]) -> None:
         """What an operator had drained when an earlier run ended."""

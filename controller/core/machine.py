@@ -421,6 +421,7 @@ class Core:
         settled = self.state.replan_due_s is None and self.reconciler.settled
         if settled:
             commands += self._note_settled()
+            commands += self.memory.due(now_s)
         carried_out = settled and not self.memory.busy
         if self.state.waiters and carried_out:
             commands += requests.answers(self.state, self.memory.problem)
@@ -461,6 +462,8 @@ class Core:
         self._noted = seen
         planning.note_laid(self.state)
         self.state.reduced = self.state.reduced.settled()
+        if self.state.avoided.settled():
+            self.memory.want(self._worth_remembering())
         before, self._capacity_alarms = self._capacity_alarms, capacity.alarms(self.state, self.plan.name)
         for key in before:
             self.state.alarms.pop(key, None)
@@ -532,7 +535,7 @@ class Core:
         hosts = self.hosts.remembered | {address: host.port for address, host in self.hosts.seen.items()}
         cables = frozenset(self.usable)
         switches = restored.switches | self.state.switches.keys()
-        return Facts(jobs, paths, hosts, switches, cables, dict(self.state.avoided.of(Origin.OPERATOR)))
+        return Facts(jobs, paths, hosts, switches, cables, self.state.avoided.worth_remembering)
 
     def _end_learning(self, now_s: float) -> None:
         """From now on only what has been seen counts, and what switches that are away cannot show."""

@@ -252,3 +252,23 @@ def test_two_switches_that_are_off_keep_nobody_from_removing_routes() -> None:
     assert len(ends) == 2
     assert ports_in_use(network, core).isdisjoint(ends)
     assert not [rule for rule in network.switch("spine2").tables().rules if rule.table_id == 3 and rule.actions]
+
+
+def test_a_controller_that_dies_right_after_an_undrain_leaves_a_drained_spine_to_the_next() -> None:
+    """Found by fuzzing: the next one knew of no drain and used the spine, slow as it was, before it had its routes."""
+    of = plan(leaves=2, spines=2, hosts=1)
+    core, network = loaded(of)
+    ask(network, DrainWanted(2, (spine(1),)))
+    watch = DeliveryWatch(network)
+    network.slow_down("spine1", 100)
+    network.inject(UndrainWanted(3, (spine(1),)))
+    network.run_for(0.002)
+    assert network.record.answer(3) is None
+    fresh = Core(CoreSettings(beacon_key=KEY, plan=of))
+    network.restart_controller(fresh)
+    network.run_until_quiet(120)
+    assert list(fresh.state.avoided.of(Origin.OPERATOR)) == [spine(1)]
+    assert isinstance(ask(network, UndrainWanted(4, (spine(1),))), Accepted)
+    assert network.journal.drains == {}
+    assert watch.violations == []
+    assert core.state.avoided.of(Origin.OPERATOR) == {}
