@@ -129,6 +129,9 @@ def test_events_are_told_from_where_a_reader_stopped_and_whoever_comes_late_hear
     fabric: tuple[Fabric, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     of, address = fabric
+    for word in ("drain", "undrain"):
+        assert heddle(address, word, "switch", "spine1") == 0
+    capsys.readouterr()
     assert heddle(address, "events", "--json") == 0
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [event["sequence"] for event in told] == list(range(1, of.core.last_event + 1))
