@@ -11,7 +11,7 @@ from _placement_quality import Row
 from _placement_speed import SpeedRow
 
 _DPI = 90
-_SHOWN = ("64 x 32 x 32", "4 jobs, a size per job")
+_SHOWN = ("32 x 32 x 32", "4 jobs, a size per job")
 
 
 def draw(folder: Path, quality: Sequence[Row], grown: Sequence[SpeedRow]) -> None:
