@@ -40,8 +40,8 @@ def drained_view(answer: "maintenance_pb2.DrainResponse", *, dry_run: bool) -> R
 
 def _forecast(forecast: "maintenance_pb2.DrainForecast", *, would: bool) -> list[RenderableType]:
     verb = "would move" if would else "moved"
-    jobs = f" of {', '.join(forecast.jobs)}" if forecast.jobs else ""
-    lines = [Text(f"{forecast.flows_to_move} of {forecast.flows} flows {verb}{jobs}")]
+    jobs = f" ({', '.join(forecast.jobs)})" if forecast.jobs else ""
+    lines = [Text(f"{forecast.flows_to_move} of {forecast.flows} flows{jobs} {verb}")]
     if forecast.flows_without_path:
         lines.append(Text(f"{forecast.flows_without_path} flows are left without a path", style="bold red"))
     if forecast.flows:
