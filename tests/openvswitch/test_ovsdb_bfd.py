@@ -3,7 +3,6 @@
 import asyncio
 import subprocess
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -73,35 +72,6 @@ def play(endpoints: list[str], scenario: Callable[[Told], object]) -> None:
     asyncio.run(main())
 
 
-@in_namespace
-def test_a_session_comes_up_tells_of_a_silent_loss_and_goes_as_it_came(ovs: PrivateOvs) -> None:
-    async def scenario(core: Told) -> None:
-        for dpid in (LEAF, SPINE):
-            await core.want(dpid, None)
-        await core.until(lambda: core.sessions == {LEAF: {}, SPINE: {}})
-        assert of(ovs, "leaf1-eth1", "bfd") == "{}"
-        for dpid in (LEAF, SPINE):
-            await core.want(dpid, {1})
-        up = {1: Session.UP}
-        await core.until(lambda: core.sessions == {LEAF: up, SPINE: up})
-        assert of(ovs, "leaf1-eth1", "bfd:min_rx") == '"100"'
-        # What the leaf sends is lost, and the carrier stays.
-        subprocess.run(
-            ["tc", "qdisc", "add", "dev", "leaf1-eth1", "root", "tbf", "rate", "8bit", "burst", "10", "limit", "10"],
-            check=True,
-        )
-        down = {1: Session.DOWN}
-        await core.until(lambda: core.sessions == {LEAF: down, SPINE: down})
-        assert of(ovs, "leaf1-eth1", "link_state") == "up"
-        for dpid in (LEAF, SPINE):
-            await core.want(dpid, set())
-        await core.until(lambda: core.sessions == {LEAF: {}, SPINE: {}})
-        for interface in ("leaf1-eth1", "spine1-eth1"):
-            assert (of(ovs, interface, "bfd"), TAG in of(ovs, interface, "external_ids")) == ("{}", False)
-
-    play([ovs.database], scenario)
-
-
 def test_the_interval_grows_with_the_ports_of_one_daemon_unless_it_was_asked_for_exactly() -> None:
     assert bfd_configuration(BfdSettings(), 32)["min_tx"] == "50"
     assert bfd_configuration(BfdSettings(), 51)["min_rx"] == "100"
@@ -110,36 +80,44 @@ def test_the_interval_grows_with_the_ports_of_one_daemon_unless_it_was_asked_for
 
 
 @in_namespace
-def test_bfd_of_others_is_read_and_left_alone(ovs: PrivateOvs) -> None:
+def test_bfd_comes_as_wanted_tells_of_a_silent_loss_and_goes_and_that_of_others_stays(ovs: PrivateOvs) -> None:
+    """One Open vSwitch for all of it: each takes seconds to start."""
+    theirs = '{enable="true", min_rx="200"}'
     for end in ("leaf1-eth2", "spine1-eth2"):
         ovs.vsctl("set", "interface", end, "bfd:enable=true", "bfd:min_rx=200")
-
-    async def scenario(core: Told) -> None:
-        for dpid in (LEAF, SPINE):
-            await core.want(dpid, {2})
-        await core.until(lambda: core.sessions == {LEAF: {2: Session.UP}, SPINE: {2: Session.UP}})
-        assert of(ovs, "leaf1-eth2", "bfd") == '{enable="true", min_rx="200"}'
-        await core.want(LEAF, set())
-        await core.until(lambda: core.sessions[LEAF] == {2: Session.UP})
-        assert of(ovs, "leaf1-eth2", "bfd") == '{enable="true", min_rx="200"}'
-
-    play([ovs.database], scenario)
-
-
-@in_namespace
-def test_a_database_that_goes_says_nothing_any_more_and_one_that_comes_is_found(
-    ovs: PrivateOvs, tmp_path: Path
-) -> None:
     endpoints: list[str] = []
+    both = (LEAF, SPINE)
 
     async def scenario(core: Told) -> None:
-        await core.want(LEAF, {1})
+        await core.want(LEAF, None)
         await core.until(lambda: core.sessions == {LEAF: None})
+        # The database comes up later than the controller.
         endpoints.append(ovs.database)
-        await core.until(lambda: core.sessions[LEAF] == {1: Session.DOWN})
+        for dpid in both:
+            await core.want(dpid, None)
+        await core.until(lambda: core.sessions == {key: {2: Session.UP} for key in both})
+        assert of(ovs, "leaf1-eth1", "bfd") == "{}"
+        for dpid in both:
+            await core.want(dpid, {1, 2})
+        await core.until(lambda: core.sessions == {key: {1: Session.UP, 2: Session.UP} for key in both})
+        assert (of(ovs, "leaf1-eth1", "bfd:min_rx"), of(ovs, "leaf1-eth2", "bfd")) == ('"100"', theirs)
+        # What the leaf sends is lost, and the carrier stays.
+        subprocess.run(
+            ["tc", "qdisc", "add", "dev", "leaf1-eth1", "root", "tbf", "rate", "8bit", "burst", "10", "limit", "10"],
+            check=True,
+        )
+        await core.until(lambda: core.sessions == {key: {1: Session.DOWN, 2: Session.UP} for key in both})
+        assert of(ovs, "leaf1-eth1", "link_state") == "up"
+        for dpid in both:
+            await core.want(dpid, set())
+        await core.until(lambda: core.sessions == {key: {2: Session.UP} for key in both})
+        for interface in ("leaf1-eth1", "spine1-eth1"):
+            assert (of(ovs, interface, "bfd"), TAG in of(ovs, interface, "external_ids")) == ("{}", False)
+        assert of(ovs, "leaf1-eth2", "bfd") == theirs
+        # A database that has gone says nothing any more.
         endpoints.clear()
         core.keeper._databases._refresh_workers()
         core.keeper._look()
-        await core.until(lambda: core.sessions[LEAF] is None)
+        await core.until(lambda: core.sessions == dict.fromkeys(both))
 
     play(endpoints, scenario)
