@@ -36,7 +36,16 @@ def test_json_is_alone_on_standard_output(capsys: pytest.CaptureFixture[str], tm
         assert invoke(["topology", "--json", "--png", str(tmp_path / "fabric.png"), "--controller", fake.address]) == 0
     captured = capsys.readouterr()
     answer = json.loads(captured.out)
-    assert {"switches", "links", "hosts", "alarms", "revision", "in_sync", "neighbours"} == answer.keys()
+    assert {
+        "switches",
+        "links",
+        "hosts",
+        "alarms",
+        "revision",
+        "in_sync",
+        "neighbours",
+        "packet_counts",
+    } == answer.keys()
     assert answer["links"][0]["a"] == {"switch": "leaf1", "dpid": 1, "port_no": 1, "port_name": "leaf1-eth1"}
     assert captured.err == f"drew 4 links to {tmp_path / 'fabric.png'}\n"
     assert (tmp_path / "fabric.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
