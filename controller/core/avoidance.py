@@ -1,13 +1,14 @@
 """Links and switches that traffic keeps off although they work, and which of them it takes all the same.
 
 A link that is drained for maintenance, or that loses packets without being down, is left out of the view of which paths
-and routes are made. It goes on working meanwhile, so the ordered batches that follow take traffic off it without loss.
+and routes are made. It goes on working meanwhile, and a switch that has no other way down keeps the one over it
+(`pipeline.neighbourhood`): whoever has been told sends nothing there, and whoever has not still gets through.
 Where nothing else joins two switches with hosts it stays in, unless it was taken out by force. Who wants a link
 avoided, and for how long, is decided by whoever names an origin here.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from controller.core.remembered import Avoidance, Cable, Target
@@ -24,7 +25,6 @@ class Origin(StrEnum):
 
 # What it costs to use such a link all the same: a lossy one is the worse choice.
 _COST: Mapping[Origin, int] = {Origin.OPERATOR: 1, Origin.GRAY: 4}
-_COST_OF_WAITING = 2
 
 
 @dataclass(slots=True)
@@ -33,35 +33,17 @@ class Avoided:
     looked at anew."""
 
     by_origin: dict[Origin, dict[Target, Avoidance]] = field(default_factory=lambda: {origin: {} for origin in Origin})
-    # Drains that are over, while the switches are still told: whoever starts anew meanwhile must begin with them.
-    _ending: dict[Target, Avoidance] = field(default_factory=dict)
 
     def avoid(self, target: Target, origin: Origin, why: Avoidance) -> bool:
         """Whether that changes anything."""
         held = self.by_origin[origin]
-        if origin is Origin.OPERATOR:
-            self._ending.pop(target, None)
         changed = held.get(target) != why
         held[target] = why
         return changed
 
     def release(self, target: Target, origin: Origin) -> bool:
         """Whether that changes anything; what others want avoided stays so."""
-        why = self.by_origin[origin].pop(target, None)
-        if why is not None and origin is Origin.OPERATOR:
-            self._ending[target] = why
-        return why is not None
-
-    def settled(self) -> bool:
-        """Every switch that answers holds what it should: whether that ends some drain for good."""
-        ended = bool(self._ending)
-        self._ending.clear()
-        return ended
-
-    @property
-    def worth_remembering(self) -> Mapping[Target, Avoidance]:
-        """Drains that the next run of the controller should know of."""
-        return {**self._ending, **self.by_origin[Origin.OPERATOR]}
+        return self.by_origin[origin].pop(target, None) is not None
 
     def restore(self, drains: Mapping[Target, Avoidance]) -> None:
         """What an operator had drained when an earlier run ended."""
@@ -93,56 +75,26 @@ class Reduced:
     whole: FabricView = field(default_factory=FabricView)
     left_out: Mapping[Cable, Link] = field(default_factory=dict)
     used: Mapping[Cable, Link] = field(default_factory=dict)
-    # Those of `left_out` that nobody wants avoided any more, and that a switch at their ends knows nothing of yet.
-    waiting: frozenset[Cable] = frozenset()
-    # Links that were left out and have come back, but of which no switch is known to hold the routes yet.
-    returning: frozenset[Cable] = frozenset()
-
-    def is_overtaken(self, unready: Collection[int]) -> bool:
-        """Whether some waiting link need wait no longer, or one that was to come back has to wait after all."""
-        return any(_known(cable, unready) for cable in self.waiting) or not all(
-            _known(cable, unready) for cable in self.returning
-        )
-
-    def settled(self) -> "Reduced":
-        """Every switch that answers holds what it should."""
-        return replace(self, returning=frozenset()) if self.returning else self
+    # What a switch takes that has no way in `view`: all but what was taken out by force.
+    last_resort: FabricView = field(default_factory=FabricView)
 
 
-def reduced(
-    whole: FabricView, avoided: Avoided, before: Reduced | None = None, unready: Collection[int] = ()
-) -> Reduced:
-    """The view without what is avoided, as far as every two switches with hosts stay joined.
-
-    `unready` are the switches that cannot be told anything at present: a link that was left out `before` does not come
-    back at such a switch, which would get packets that it has no routes for.
-    """
-    unproven = frozenset(before.left_out) | before.returning if before else frozenset()
-    if not avoided and not unproven:
-        return Reduced(whole, whole)
+def reduced(whole: FabricView, avoided: Avoided) -> Reduced:
+    """The view without what is avoided, as far as every two switches with hosts stay joined."""
+    if not avoided:
+        return Reduced(whole, whole, last_resort=whole)
     cost: dict[Link, int] = {}
-    forced, waiting = [], []
+    forced = []
     for link in whole.links:
-        cable = (link.a, link.b)
-        found = avoided.concerning(cable)
+        found = avoided.concerning((link.a, link.b))
         if any(why.forced for _, _, why in found):
             forced.append(link)
         elif found:
             cost[link] = sum(_COST[origin] for origin, _, _ in found)
-        elif cable in unproven and not _known(cable, unready):
-            cost[link] = _COST_OF_WAITING
-            waiting.append(cable)
     possible = without(whole, forced)
     used = _needed(possible, cost)
     left_out = [link for link in (*forced, *cost) if link not in used]
-    out, needed = _by_cable(left_out), _by_cable(used)
-    view = without(whole, left_out)
-    returning = (unproven & _by_cable(view.links).keys()) - needed.keys()
-    return Reduced(view, whole, out, needed, frozenset(waiting) & out.keys(), returning)
-
-
-def _known(cable: Cable, unready: Collection[int]) -> bool:
-    return cable[0].dpid not in unready and cable[1].dpid not in unready
+    return Reduced(without(whole, left_out), whole, _by_cable(left_out), _by_cable(used), possible)
 
 
 def _by_cable(links: Iterable[Link]) -> Mapping[Cable, Link]:

@@ -394,9 +394,6 @@ class Core:
         if capacity.retry(self.state, now_s, settled=self.reconciler.settled):
             self._fabric_changed(now_s)
         self._suspect_overdue(now_s)
-        links = self.state.reduced
-        if (links.waiting or links.returning) and links.is_overtaken(self.state.unready):
-            self._fabric_changed(now_s)
         silent = planning.silent_switches(self.state)
         if silent != self._silent:
             # An agent takes all its sessions with it, one by one. A switch that is back is told what is meant now.
@@ -421,7 +418,6 @@ class Core:
         settled = self.state.replan_due_s is None and self.reconciler.settled
         if settled:
             commands += self._note_settled()
-            commands += self.memory.due(now_s)
         carried_out = settled and not self.memory.busy
         if self.state.waiters and carried_out:
             commands += requests.answers(self.state, self.memory.problem)
@@ -461,9 +457,6 @@ class Core:
             return []
         self._noted = seen
         planning.note_laid(self.state)
-        self.state.reduced = self.state.reduced.settled()
-        if self.state.avoided.settled():
-            self.memory.want(self._worth_remembering())
         before, self._capacity_alarms = self._capacity_alarms, capacity.alarms(self.state, self.plan.name)
         for key in before:
             self.state.alarms.pop(key, None)
@@ -535,7 +528,7 @@ class Core:
         hosts = self.hosts.remembered | {address: host.port for address, host in self.hosts.seen.items()}
         cables = frozenset(self.usable)
         switches = restored.switches | self.state.switches.keys()
-        return Facts(jobs, paths, hosts, switches, cables, self.state.avoided.worth_remembering)
+        return Facts(jobs, paths, hosts, switches, cables, dict(self.state.avoided.of(Origin.OPERATOR)))
 
     def _end_learning(self, now_s: float) -> None:
         """From now on only what has been seen counts, and what switches that are away cannot show."""
@@ -565,7 +558,8 @@ class Core:
         unspread = {dpid for dpid, room in self.state.rooms.items() if room.unspread}
         without = {dpid for dpid, room in self.state.rooms.items() if room.without_detours}
         rate = self.settings.punt_packets_per_second
-        return compile_base(self.state.view, self.settings.qos, rate, by_prefix, unspread, without)
+        widest = self.state.reduced.last_resort
+        return compile_base(self.state.view, self.settings.qos, rate, by_prefix, unspread, without, widest)
 
     def _build_view(self) -> None:
         facts = {s.dpid: SwitchFacts(s.session_id is not None, s.nicira) for s in self.state.switches.values()}
@@ -574,7 +568,7 @@ class Core:
         rate = self.settings.default_rate_bps
         servers = self._servers = server_nics(self.packets.neighbours.alone())
         whole, self.state.view_problems = build(facts, ports, links, self.hosts, self.plan, rate, servers)
-        self.state.reduced = reduced(whole, self.state.avoided, self.state.reduced, self.state.unready)
+        self.state.reduced = reduced(whole, self.state.avoided)
         self.state.view = self.state.reduced.view
 
     def _plan_is_met(self) -> bool:

@@ -15,7 +15,6 @@ from controller.core.commands import Command, ReadTables, Report, SendBatch, Sev
 from controller.core.events import BatchAnswered, BatchStatus, TablesRead
 from controller.core.state import InFlight, State, SwitchState
 from controller.fabric.model import FabricView, Role
-from controller.fabric.reach import reached
 from controller.pipeline.cookies import is_ours
 from controller.pipeline.diff import (
     ActualTables,
@@ -23,8 +22,6 @@ from controller.pipeline.diff import (
     adds_no_rules,
     guard_only,
     only_adds,
-    unsteers,
-    without_route_removals,
 )
 from controller.pipeline.foreign import ForeignHoldings, ForeignPolicy, describe
 from controller.pipeline.outstanding import Outstanding
@@ -67,10 +64,6 @@ class Reconciler:
     # What the latest look since the last change of mind found to be next; None: nothing.
     _stage: Stage | None = None
     _outstanding: dict[int, Outstanding] = field(default_factory=dict)
-    # Who may still send over avoided links, as of the last look; and the switches that keep routes for them.
-    kept_for: frozenset[int] = frozenset()
-    _near_unready: frozenset[int] = frozenset()
-    _keeping: set[int] = field(default_factory=set)
     # The leaves' ports to spines, in the view they were taken from.
     _uplinks: tuple[FabricView, Mapping[int, frozenset[int]]] = (FabricView(), MappingProxyType({}))
 
@@ -139,7 +132,6 @@ class Reconciler:
         self._draining = False
         if any(s.in_flight for s in self.state.switches.values()):
             return []
-        self._look_for_unready()
         wanted: dict[Stage, Batches] = {}
         for switch in self.state.switches.values():
             if not switch.ready or switch.actual is None or not switch.unsettled:
@@ -158,17 +150,10 @@ class Reconciler:
         if self._draining:
             return []
         batches = wanted[stage]
-        moves_traffic = stage != Stage.REMOVE
-        if not moves_traffic and self.state.reduced.left_out and any(unsteers(m) for _, m in batches):
-            # Without its rule a flow falls back to routing: until then it may be on its way to an avoided link.
-            kept = [
-                (switch, without_route_removals(m) if self._at_avoided(switch.dpid) else m) for switch, m in batches
-            ]
-            batches, moves_traffic, self._stage = [(s, m) for s, m in kept if m], True, Stage.SWITCH
         if stage == Stage.PREPARE and all(self._concerns_itself(switch.dpid, m) for switch, m in batches):
             # Nothing that is prepared concerns another switch, so each prepares itself in the batch that switches over.
             batches = _at_once(batches, wanted.get(Stage.SWITCH, []))
-        return [self._send(switch, modifications, now_s, moves_traffic) for switch, modifications in batches]
+        return [self._send(switch, stage, modifications, now_s) for switch, modifications in batches]
 
     def _concerns_itself(self, dpid: int, prepared: Sequence[Modification]) -> bool:
         """Whether no other switch has to wait for this. What a leaf prepares is how it sends and gives ways up; what it
@@ -186,38 +171,7 @@ class Reconciler:
         room = self.state.rooms.get(dpid)
         if room is not None and (first := make_room(room, found, actual)):
             return {Stage.PREPARE: first}
-        if held:
-            return guard_only(found)
-        return self._kept_routes(dpid, found) if self.kept_for else found
-
-    def _look_for_unready(self) -> None:
-        """Who cannot be told to keep off avoided links, and may still send over them."""
-        reduced = self.state.reduced
-        cables = [(link.a, link.b) for link in reduced.whole.links] if reduced.left_out else []
-        unready = self.state.unready & {end.dpid for cable in cables for end in cable}
-        # What is cut off from all of them hears nothing of them: two switches that are off keep a link of their own.
-        near = frozenset(reached(unready, cables)) if unready else frozenset()
-        if (unready, near) != (self.kept_for, self._near_unready):
-            self.kept_for, self._near_unready = unready, near
-            for dpid in self._keeping & self.state.switches.keys():
-                self.state.switches[dpid].unsettled = True
-            self._keeping.clear()
-
-    def _at_avoided(self, dpid: int) -> bool:
-        return any(dpid in (a.dpid, b.dpid) for a, b in self.state.reduced.left_out)
-
-    def _kept_routes(
-        self, dpid: int, found: Mapping[Stage, tuple[Modification, ...]]
-    ) -> Mapping[Stage, tuple[Modification, ...]]:
-        """An avoided link works, and a switch that is silent or away goes on sending over it: whoever is at its end
-        goes on forwarding that."""
-        if dpid not in self._near_unready or not self._at_avoided(dpid) or Stage.REMOVE not in found:
-            return found
-        kept = without_route_removals(found[Stage.REMOVE])
-        if kept == found[Stage.REMOVE]:
-            return found
-        self._keeping.add(dpid)
-        return {stage: m for stage, m in {**found, Stage.REMOVE: kept}.items() if m}
+        return guard_only(found) if held else found
 
     def _uplinks_of(self, dpid: int) -> frozenset[int] | None:
         """None for a switch that is no leaf."""
@@ -230,12 +184,12 @@ class Reconciler:
         return self._uplinks[1].get(dpid)
 
     def _send(
-        self, switch: SwitchState, modifications: tuple[Modification, ...], now_s: float, moves_traffic: bool
+        self, switch: SwitchState, stage: Stage, modifications: tuple[Modification, ...], now_s: float
     ) -> SendBatch:
         atomic = not switch.rolled_back and not self._is_small_addition(switch, modifications)
         batch = SendBatch(switch.dpid, switch.session_id or "", self._id(), modifications, atomic)
         timeout_s = self.batch_timeout_s + self.change_timeout_s * len(modifications)
-        switch.in_flight = InFlight(batch, now_s + timeout_s, moves_traffic)
+        switch.in_flight = InFlight(batch, now_s + timeout_s, moves_traffic=stage != Stage.REMOVE)
         self.state.changes_sent += sum(not isinstance(m, Barrier) for m in modifications)
         return batch
 

@@ -143,7 +143,7 @@ class State:
     def near(self) -> Neighbourhood:
         """The view turned around; worked out once for each view."""
         if self._near is None or self._near.view is not self.view:
-            self._near = Neighbourhood.of(self.view)
+            self._near = Neighbourhood.of(self.view, self.reduced.last_resort)
         return self._near
 
     @property

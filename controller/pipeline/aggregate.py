@@ -108,7 +108,7 @@ def _source(near: Neighbourhood, dpid: int, version: int) -> tuple[Prefix | None
     """
     if not near.tiers.uppers.get(dpid):
         return None, None
-    below = near.tiers.below(dpid)
+    below = near.below(dpid)
     here = {text for switch in below for host in near.hosts_of.get(switch, ()) for text in host.addresses}
     numbers = {int(a) for a in map(ipaddress.ip_address, here) if a.version == version}
     found = blocks({address: True if address in numbers else None for address in _known(near, version)}, _BITS[version])

@@ -72,14 +72,15 @@ def compile_base(
     by_prefix: Collection[int] = (),
     unspread: Collection[int] = (),
     without_detours: Collection[int] = (),
+    last_resort: FabricView | None = None,
 ) -> dict[int, SwitchTables]:
     """Everything but steering, for every connected switch.
 
     Switches in `by_prefix` are short of rules and hold prefixes of other leaves' hosts instead of each host; those in
     `unspread` are short of groups and send all that is bound for a leaf over one link. Those in either have no room for
-    detours, nor have those in `without_detours`.
+    detours, nor have those in `without_detours`. `last_resort` is the view with the links that are to be avoided.
     """
-    near = Neighbourhood.of(view)
+    near = Neighbourhood.of(view, last_resort)
     detours = Detours.of(near)
     short = {*by_prefix, *unspread, *without_detours}
     result = {}
@@ -189,7 +190,7 @@ def _add_routes(
     from_above = near.from_above(dpid)
     for port in from_above:
         tables.rules += _routes(200, (match(in_port=port),), ())
-    below = near.tiers.below(dpid)
+    below = near.below(dpid)
     way_to: dict[int, tuple[Action, ...]] = {}
     # Most leaves are reached by the same ports.
     alike: dict[tuple[int, ...], tuple[Action, ...]] = {}

@@ -97,7 +97,7 @@ class Detours:
         below edge switches, for which no mark stands."""
         if bounces > MOST_BOUNCES or not self.bounces_at(dpid):
             return ()
-        if self.near.tiers.climb(dpid, leaf) and len(self.near.choices(dpid, leaf)) != 1:
+        if leaf not in self.near.below(dpid) and len(self.near.choices(dpid, leaf)) != 1:
             return ()
         if leaf not in self.number_of:
             return ()
@@ -144,7 +144,7 @@ class SwitchDetours:
 
     def freeze(self) -> SwitchTables:
         """The rules for marked packets, and all groups."""
-        below = self._near.tiers.below(self.dpid)
+        below = self._near.below(self.dpid)
         leaves = [leaf for leaf in self._near.hosts_of if leaf != self.dpid and self._near.choices(self.dpid, leaf)]
         lower = [leaf for leaf in leaves if leaf in below]
         if self.detours.bounces_at(self.dpid):
@@ -192,7 +192,7 @@ class SwitchDetours:
         for leaf in leaves:
             number = self.detours.number_of[leaf]
             for spine in spines:
-                if leaf not in self._near.tiers.below(spine):
+                if leaf not in self._near.below(spine):
                     continue
                 others = self._without(self._near.choices(self.dpid, leaf), spine)
                 for port in self._near.towards[self.dpid][spine]:

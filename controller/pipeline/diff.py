@@ -148,28 +148,6 @@ def _removals(desired: SwitchTables, superfluous: Iterable[Rule], actual: Actual
     return tuple(deleted)
 
 
-def unsteers(removals: Iterable[Modification]) -> bool:
-    """Whether some flow loses the rule that steers it."""
-    return any(isinstance(m, DeleteRule) and is_steering(m.rule) for m in removals)
-
-
-def without_route_removals(removals: Sequence[Modification]) -> tuple[Modification, ...]:
-    """The removals that concern no route; the groups that routes use stay with them."""
-    routes = {m.rule for m in removals if isinstance(m, DeleteRule) and _is_route(m.rule)}
-    used = {action.group_id for rule in routes for action in rule.actions if isinstance(action, ToGroup)}
-
-    def stays(removal: Modification) -> bool:
-        of_route = isinstance(removal, DeleteRule) and removal.rule in routes
-        return of_route or (isinstance(removal, DeleteGroup) and removal.group_id in used)
-
-    kept = tuple(m for m in removals if not stays(m))
-    return kept if any(not isinstance(m, Barrier) for m in kept) else ()
-
-
-def _is_route(rule: Rule) -> bool:
-    return is_ours(rule.cookie) and kind_of(rule.cookie) == Kind.ROUTE
-
-
 def adds_no_rules(modifications: Sequence[Modification]) -> bool:
     """Whether all that comes or changes is groups and meters."""
     return not any(isinstance(m, AddRule) for m in modifications)

@@ -50,7 +50,7 @@ def _state(core: Core, target: Target) -> tuple[str, str]:
         return "used", f"nothing else joins the hosts beyond {names}"
     if not any(covers(target, cable) for cable in reduced.left_out):
         return "idle", "no usable link"
-    mute = sorted(core.reconciler.kept_for)
+    mute = sorted(core.state.unready & {end.dpid for link in reduced.whole.links for end in (link.a, link.b)})
     if mute:
         names = ", ".join(core.plan.name(dpid) for dpid in mute)
         return "leaving", f"cannot be told at present, and may still send over it: {names}"
