@@ -33,9 +33,7 @@ def planned_view(plan: FabricPlan) -> FabricView:
     """The plan with everything up."""
     dpid = {s.name: s.dpid for s in plan.switches}
     cables = ((PortRef(dpid[k.a], k.a_port), PortRef(dpid[k.b], k.b_port), k.rate_bps) for k in plan.links)
-    hosts = (
-        Host(h.name, h.mac, (h.ipv4,), PortRef(dpid[h.switch], h.port), h.rate_bps, nic=h.nic) for h in plan.hosts
-    )
+    hosts = (Host(h.name, h.mac, (h.ipv4,), PortRef(dpid[h.switch], h.port), h.rate_bps, nic=h.nic) for h in plan.hosts)
     switches = {s.dpid: Switch(s.dpid, s.name, s.role, True) for s in plan.switches}
     return FabricView(switches, {}, tuple(_link(a, b, rate) for a, b, rate in cables), tuple(hosts))
 
