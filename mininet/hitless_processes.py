@@ -112,7 +112,8 @@ def processes(
             "HEDDLE_STATE": f"{private}/heddle.db",
             **(more or {}),
         }
-        running = Processes(lab, environment, log, *([] if program is None else [program]))
+        running = Processes(lab, environment, log)
+        running.program = program or running.program
         try:
             running.start_controller()
             running.wait_listening()

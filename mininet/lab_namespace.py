@@ -110,7 +110,7 @@ def run(command: Sequence[str], *, stdin: str | None = None, check: bool = True)
     return done.stdout
 
 
-def stop_process(process: subprocess.Popen[bytes], patience_s: float = 3.0) -> None:
+def stop_process(process: subprocess.Popen[bytes] | subprocess.Popen[str], patience_s: float = 3.0) -> None:
     """Ends one process by its own handle: politely, then not."""
     if process.poll() is not None:
         return
