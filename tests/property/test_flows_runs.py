@@ -86,9 +86,9 @@ def test_every_byte_leaves_once_and_no_link_is_over_its_rate(
     )
     sent: dict[int, float] = defaultdict(float)
     for job in work:
-        for (source, target), size in job.units().items():
+        for (source, target), by_phase in job.units().items():
             for link in (of.host_links(source)[0], of.host_links(target)[1]):
-                sent[link] += 8.0 * size * job.iterations
+                sent[link] += 8.0 * sum(by_phase.values()) * job.iterations
     hosts = result.link_bits[of.ports :]
     assert hosts == pytest.approx([sent[of.ports + n] for n in range(len(hosts))], abs=1e-3)
     assert (result.bins_bps <= of.capacity_bps()[: of.own_links] * (1 + 1e-6)).all()

@@ -21,7 +21,8 @@ def test_64_bit_integers_are_numbers_without_loss() -> None:
 
 def test_names_are_those_of_the_proto_file_in_its_order() -> None:
     plain = as_plain(topology())
-    assert list(plain) == ["switches", "links", "hosts", "alarms", "revision", "in_sync", "neighbours"]
+    names = ["switches", "links", "hosts", "alarms", "revision", "in_sync", "neighbours", "packet_counts"]
+    assert list(plain) == names
     declared = [field.name for field in fabric_pb2.Switch.DESCRIPTOR.fields]
     assert list(plain["switches"][0]) == declared
 
