@@ -31,7 +31,7 @@ from lab_meters import cpu_share  # noqa: E402
 from lab_namespace import LabError  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
-from silent_run import frozen, wait_for_sessions  # noqa: E402
+from silent_run import frozen  # noqa: E402
 
 from controller.formats.topology_file import load  # noqa: E402
 
@@ -68,10 +68,9 @@ class Bench:
     def _stopped(self) -> Iterator[Any]:
         with processes(self.lab, self.topology, self.folder / "heddle.log") as control:
             self.lab.teach_neighbours()
-            wait_for_sessions(self.lab)
+            time.sleep(_RULES_LAID_S)
             with frozen(control):
-                # A port is live again when its BFD session is up.
-                yield lambda: wait_for_sessions(self.lab)
+                yield lambda: time.sleep(_WHOLE_AGAIN_S)
 
     @contextmanager
     def _ecmp(self) -> Iterator[Any]:
@@ -86,8 +85,8 @@ class Bench:
         program = (str(ROOT / "benchmarks/_static_controller.py"),)
         with processes(self.lab, self.topology, self.folder / "static.log", program=program) as control:
             self.lab.teach_neighbours()
-            wait_for_sessions(self.lab)
-            yield lambda: (wait_for_sessions(self.lab), control.wait_ready())
+            time.sleep(_RULES_LAID_S)
+            yield control.wait_ready
 
 
 def summed_up(losses_ms: list[float]) -> dict[str, Any]:

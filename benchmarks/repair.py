@@ -107,7 +107,7 @@ def run(
     with (
         FabricLab(plan, controllers=[OPENFLOW], name=f"repair-{os.getpid()}") as lab,
         # What is cut loses its carrier; with BFD a busy machine would add failures of its own.
-        processes(lab, path, log, {"HEDDLE_BFD": "off"}) as control,
+        processes(lab, path, log) as control,
     ):
         flows = len(announce_ring(control.grpc, plan, queue_pairs))
         with events(control.grpc) as told, port_reports([s.name for s in plan.switches]) as reports:

@@ -156,7 +156,7 @@ DEFAULTS = {
     "HEDDLE_QOS_SHARES": "",
     "HEDDLE_FOREIGN": "keep",
     "HEDDLE_FOREIGN_EXCEPT": "",
-    "HEDDLE_BFD": "on",
+    "HEDDLE_BFD": "off",
     "HEDDLE_STATE": "/var/lib/heddle/heddle.db",
     "HEDDLE_LOG": "console",
     "HEDDLE_LOG_LEVEL": "info",

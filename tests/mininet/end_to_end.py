@@ -45,7 +45,6 @@ def product(topology: str | Path, logs: Path, relayed: Iterable[tuple[str, str]]
     from demo_controllers import OPENFLOW, heddle
     from demo_northbound import Controller
     from lab_fabric import FabricLab
-    from silent_run import wait_for_sessions
 
     from controller.formats.topology_file import load
 
@@ -58,7 +57,4 @@ def product(topology: str | Path, logs: Path, relayed: Iterable[tuple[str, str]]
     ):
         lab.announce_hosts()
         controller.wait_for(len(plan.links), len(plan.hosts), timeout_s=60)
-        if os.environ.get("HEDDLE_BFD") != "off":
-            # Open vSwitch takes a port as dead, and goes round it, until its session is up.
-            wait_for_sessions(lab)
         yield Product(lab, controller, address, logs / "heddle.log")

@@ -17,7 +17,7 @@ def test_failures_far_from_the_sender_heal_while_the_controller_is_stopped(tmp_p
     from hitless_processes import processes
     from lab_fabric import FabricLab
     from lab_namespace import run
-    from silent_run import frozen, wait_for_sessions
+    from silent_run import frozen
 
     from controller.formats.topology_file import load
 
@@ -29,7 +29,6 @@ def test_failures_far_from_the_sender_heal_while_the_controller_is_stopped(tmp_p
         processes(lab, topology, tmp_path / "heddle.log") as control,
     ):
         lab.teach_neighbours()
-        wait_for_sessions(lab)
         seen = watched(lab, next(c for c in cables(lab) if (c.leaf, c.spine) == ("leaf3", "spine1")))
         # From both other leaves: each of them is where its packets come back to.
         assert {(flow.source, flow.target) for flow in seen.down} == {("h1_1", "h3_1"), ("h2_1", "h3_1")}

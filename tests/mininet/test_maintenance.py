@@ -34,7 +34,7 @@ def test_a_spine_is_drained_and_given_back_without_loss_and_overlapping_failures
     with (
         FabricLab(plan, controllers=[OPENFLOW], name=f"maintenance-{os.getpid()}") as lab,
         # What is cut loses its carrier; with BFD a busy machine would add failures of its own.
-        processes(lab, topology, tmp_path / "heddle.log", {"HEDDLE_BFD": "off"}) as control,
+        processes(lab, topology, tmp_path / "heddle.log") as control,
         grpc.insecure_channel(control.grpc) as channel,
     ):
         lab.teach_neighbours()

@@ -26,7 +26,7 @@ def test_a_silent_failure_heals_without_a_controller_and_a_lossy_link_is_left_wi
     lab_of = {"controllers": [OPENFLOW], "name": f"silent-{os.getpid()}", "relayed": [("leaf1", "spine1")]}
     with (
         FabricLab(plan, **lab_of) as lab,
-        processes(lab, topology, tmp_path / "heddle.log") as control,
+        processes(lab, topology, tmp_path / "heddle.log", {"HEDDLE_BFD": "on"}) as control,
         Controller(control.grpc) as client,
     ):
         wait_for_sessions(lab)
