@@ -172,7 +172,7 @@ def unlimited(core: Core) -> Iterator[str]:
 def quiet_traffic(network: ModelNetwork, core: Core, record: Record, seconds: float, *, limited: bool) -> Iterator[str]:
     """At rest only beacons, host probes, statistics and audits pass, at the rates they are set to.
 
-    On a switch with `limited` room the core tries again now and then whether more fits; one round takes some batches.
+    Where room is `limited` the core tries again now and then whether more fits; one round takes some batches.
     """
     settings, switches = core.settings, len(network.wiring.switches)
     ports = sum(len(switch.ports) for switch in network.wiring.switches.values())

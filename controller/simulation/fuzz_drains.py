@@ -1,10 +1,10 @@
 """Drains on a fuzzed fabric: what a step means, and what must hold of links that an operator has taken out of use.
 
 The checks look at cables and packets and know nothing of how the core decides: a packet crosses an avoided cable only
-if, without it, two hosts would have no way of three switches left.
+if, without it, two hosts would have no way of three switches left, or none at all.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from controller.core.avoidance import Origin
 from controller.core.machine import Core
@@ -71,10 +71,24 @@ def _crossed(network: ModelNetwork, core: Core, drained: Collection[Cable]) -> s
 
 
 def _joined(core: Core, cables: Collection[Cable]) -> set[tuple[int, int]]:
-    """Every two switches with known hosts between which these cables make a way of at most three switches."""
+    """Every two switches with known hosts between which these cables make a way of at most three switches; and,
+    exchanged, those between which they make any. A leaf whose hosts are unknown looks like a core, and ways are longer.
+    """
     near: dict[int, set[int]] = {}
     for a, b in cables:
         near.setdefault(a.dpid, set()).add(b.dpid)
         near.setdefault(b.dpid, set()).add(a.dpid)
     homes = sorted({host.port.dpid for host in core.state.view.hosts})
-    return {(a, b) for a in homes for b in homes if a < b and near.get(a, set()) & near.get(b, set())}
+    short = {(a, b) for a in homes for b in homes if a < b and near.get(a, set()) & near.get(b, set())}
+    part = {home: _part(home, near) for home in homes}
+    return short | {(b, a) for a in homes for b in homes if a < b and b in part[a]}
+
+
+def _part(start: int, near: Mapping[int, Collection[int]]) -> set[int]:
+    """Every switch that hangs together with this one."""
+    found, todo = {start}, [start]
+    while todo:
+        new = set(near.get(todo.pop(), ())) - found
+        found |= new
+        todo += new
+    return found
