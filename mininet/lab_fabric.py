@@ -6,7 +6,6 @@ where the switches look for one.
 
 from __future__ import annotations
 
-import subprocess
 import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ from lab_filters import ClassMap, FilterKeeper
 from lab_impair import Relay
 from lab_management import ManagementNetwork, join_to_root
 from lab_meters import CpuReading, PortCounters, read_counters, read_cpu
-from lab_namespace import LabError, die_with_parent, private_network, require_root, run
+from lab_namespace import LabError, private_network, require_root, run
 from lab_nodes import configure_hosts, end_nodes, make_cables, make_nodes
 from lab_ovs import RUN_BASE, PrivateOvs, check_tools
 
@@ -269,11 +268,6 @@ class FabricLab:
     def cpu(self) -> CpuReading:
         """Processor time so far, of the machine and of the switch daemon (by `ovs.switch_pid`)."""
         return read_cpu([self.ovs.switch_pid])
-
-    def start_in_host(self, host: str, command: Sequence[str], **options: object) -> subprocess.Popen[bytes]:
-        """Starts a program inside a host; it dies with this process. `options` go to `subprocess.Popen`."""
-        entered = ["mnexec", "-a", str(self.pid_of(host)), *command]
-        return subprocess.Popen(entered, preexec_fn=die_with_parent, **options)  # type: ignore[call-overload,no-any-return]
 
 
 def _ends(link: PlannedLink) -> tuple[str, str]:

@@ -3,7 +3,6 @@
 The collective comes from a job file or from options, as for `heddle announce`; what is best is the controller's to say.
 """
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,14 +10,19 @@ import typer
 from controller.cli import output
 from controller.cli.announce import as_message
 from controller.cli.client import connect
-from controller.cli.errors import bad_input
-from controller.cli.options import ControllerOption, JsonOption, address
-from controller.jobs.collective import Algorithm, Operation
+from controller.cli.options import (
+    AlgorithmOption,
+    ControllerOption,
+    JobFileArgument,
+    JsonOption,
+    OperationOption,
+    RanksOption,
+    SizeOption,
+    address,
+)
 
 if TYPE_CHECKING:
     from heddle.v1 import advice_pb2
-
-    from controller.cli.job_file import JobFile
 
 # What asks for advice need not have a name yet.
 _UNNAMED = "advice"
@@ -26,23 +30,14 @@ _UNNAMED = "advice"
 
 def advise(
     ctx: typer.Context,
-    file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="Job file, YAML or JSON.", show_default=False)
-    ] = None,
-    op: Annotated[Operation | None, typer.Option(help="Collective operation.", show_default=False)] = None,
-    size: Annotated[
-        str | None,
-        typer.Option("--bytes", metavar="SIZE", help="Buffer per rank: 268435456 or 256MiB.", show_default=False),
-    ] = None,
-    ranks: Annotated[
-        str | None, typer.Option(metavar="HOST,...", help="Host of each rank, in rank order.", show_default=False)
-    ] = None,
-    algorithm: Annotated[
-        Algorithm | None, typer.Option(help="Left out: the operation's usual one.", show_default=False)
-    ] = None,
+    file: JobFileArgument = None,
+    op: OperationOption = None,
+    size: SizeOption = None,
+    ranks: RanksOption = None,
+    algorithm: AlgorithmOption = None,
     ranks_per_host: Annotated[
-        int, typer.Option(min=1, help="Consecutive ranks that share a server.", show_default=False)
-    ] = 1,
+        int | None, typer.Option(min=1, help="Consecutive ranks that share a server.", show_default=False)
+    ] = None,
     candidates: Annotated[
         str | None,
         typer.Option(
@@ -55,9 +50,12 @@ def advise(
     controller: ControllerOption = None,
 ) -> None:
     """Ask which hosts and which rank order cross the spines least, with the predicted gain. Announces nothing."""
+    from controller.cli.job_flags import job_of
+
     given: dict[str, object] = {"operation": op, "size_bytes": size, "ranks": ranks, "algorithm": algorithm}
+    given["ranks_per_host"] = ranks_per_host
     flags = {name: value for name, value in given.items() if value is not None}
-    collective = as_message(_job(file, flags, ranks_per_host))
+    collective = as_message(job_of(file, flags, {"job_id": _UNNAMED, "ranks_per_host": 1}))
     free = [host.strip() for host in candidates.split(",")] if candidates else []
     with connect(address(ctx, controller)) as connected:
         answer = connected.advise(collective, free)
@@ -65,17 +63,6 @@ def advise(
         output.print_json(output.as_plain(answer))
     else:
         _show(answer)
-
-
-def _job(file: Path | None, flags: dict[str, object], ranks_per_host: int) -> "JobFile":
-    from controller.cli.job_file import load_job
-    from controller.cli.job_flags import job_from_flags
-
-    if file is None:
-        return job_from_flags({"job_id": _UNNAMED, "ranks_per_host": ranks_per_host, **flags})
-    if flags or ranks_per_host != 1:
-        raise bad_input("the job file says everything: change it there, or leave the file out and use options only")
-    return load_job(file)
 
 
 def _show(answer: "advice_pb2.AdvisePlacementResponse") -> None:

@@ -12,9 +12,17 @@ import typer
 from controller.cli import output
 from controller.cli.client import connect
 from controller.cli.errors import bad_input
-from controller.cli.options import ControllerOption, JsonOption, address
+from controller.cli.options import (
+    AlgorithmOption,
+    ControllerOption,
+    JobFileArgument,
+    JsonOption,
+    OperationOption,
+    RanksOption,
+    SizeOption,
+    address,
+)
 from controller.cli.plans import FLOWS_SHOWN, AllOption
-from controller.jobs.collective import Algorithm, Operation
 
 if TYPE_CHECKING:
     from heddle.v1 import collective_pb2
@@ -24,31 +32,17 @@ if TYPE_CHECKING:
 
 def announce(
     ctx: typer.Context,
-    file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="Job file, YAML or JSON.", show_default=False)
-    ] = None,
+    file: JobFileArgument = None,
     job: Annotated[str | None, typer.Option(metavar="ID", help="Job id.", show_default=False)] = None,
-    op: Annotated[Operation | None, typer.Option(help="Collective operation.", show_default=False)] = None,
-    size: Annotated[
-        str | None,
-        typer.Option("--bytes", metavar="SIZE", help="Buffer per rank: 268435456 or 256MiB.", show_default=False),
-    ] = None,
-    ranks: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST,...",
-            help="Host of each rank, in rank order: names, addresses or gpu[01-16].",
-            show_default=False,
-        ),
-    ] = None,
+    op: OperationOption = None,
+    size: SizeOption = None,
+    ranks: RanksOption = None,
     rings: Annotated[
         list[str] | None,
         typer.Option(metavar="RANK,...", help="Ring order of one channel; repeat it per channel.", show_default=False),
     ] = None,
     qps: Annotated[int | None, typer.Option(min=1, help="Queue pairs per connection.", show_default=False)] = None,
-    algorithm: Annotated[
-        Algorithm | None, typer.Option(help="Left out: the operation's usual one.", show_default=False)
-    ] = None,
+    algorithm: AlgorithmOption = None,
     ranks_per_host: Annotated[
         int | None, typer.Option(min=1, help="Consecutive ranks that share a server.", show_default=False)
     ] = None,
@@ -101,8 +95,7 @@ def announce(
 
 
 def _job(file: Path | None, flags: dict[str, object], nccl_log: Path | None, hosts: str | None) -> "JobFile":
-    from controller.cli.job_file import load_job
-    from controller.cli.job_flags import job_from_flags
+    from controller.cli.job_flags import job_of
     from controller.cli.nccl_job import job_from_nccl_log
 
     if hosts is not None and nccl_log is None:
@@ -111,11 +104,7 @@ def _job(file: Path | None, flags: dict[str, object], nccl_log: Path | None, hos
         if file is not None:
             raise bad_input("a job file and --nccl-log both say what runs: give one of them")
         return job_from_nccl_log(nccl_log, hosts, flags)
-    if file is None:
-        return job_from_flags(flags)
-    if flags:
-        raise bad_input("the job file says everything: change it there, or leave the file out and use options only")
-    return load_job(file)
+    return job_of(file, flags)
 
 
 def as_message(job: "JobFile") -> "collective_pb2.Collective":

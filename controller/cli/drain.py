@@ -55,9 +55,7 @@ def drain_switch(
     from heddle.v1 import maintenance_pb2 as pb
 
     target = pb.DrainTarget(switch=switch)
-    _drain(
-        address(ctx, controller), pb.DrainRequest(target=target, reason=reason, force=force, dry_run=dry_run), as_json
-    )
+    _drain(address(ctx, controller), target, as_json, reason=reason, force=force, dry_run=dry_run)
 
 
 @drain_app.command("link")
@@ -75,20 +73,22 @@ def drain_link(
     from heddle.v1 import maintenance_pb2 as pb
 
     target = pb.DrainTarget(link_ends=(a, b))
-    _drain(
-        address(ctx, controller), pb.DrainRequest(target=target, reason=reason, force=force, dry_run=dry_run), as_json
-    )
+    _drain(address(ctx, controller), target, as_json, reason=reason, force=force, dry_run=dry_run)
 
 
-def _drain(where: str, request: "maintenance_pb2.DrainRequest", as_json: bool) -> None:
+def _drain(
+    where: str, target: "maintenance_pb2.DrainTarget", as_json: bool, *, reason: str, force: bool, dry_run: bool
+) -> None:
+    from heddle.v1 import maintenance_pb2 as pb
+
     with connect(where) as connected:
-        answer = connected.drain(request)
+        answer = connected.drain(pb.DrainRequest(target=target, reason=reason, force=force, dry_run=dry_run))
     if as_json:
         output.print_json(output.as_plain(answer))
         return
     from controller.cli.drain_view import drained_view
 
-    output.stdout().print(drained_view(answer, dry_run=request.dry_run))
+    output.stdout().print(drained_view(answer, dry_run=dry_run))
 
 
 @undrain_app.command("switch")

@@ -1,14 +1,27 @@
 """A job from command line options: the same fields as a job file, in shell spelling. It decides the spelling only."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
 
 from controller.cli.errors import bad_input
-from controller.cli.job_file import JobFile
+from controller.cli.job_file import JobFile, load_job
 from controller.cli.units import parse_size
 from controller.fabric.host_lists import HostListError, expand
 
 # Field of the job, the option that gives it.
 OPTIONS = {"job_id": "--job", "operation": "--op", "size_bytes": "--bytes", "ranks": "--ranks"}
+
+
+def job_of(
+    file: Path | None, flags: Mapping[str, object], otherwise: Mapping[str, object] = MappingProxyType({})
+) -> JobFile:
+    """The job of a file, or of options; `otherwise` is what options that were left out mean."""
+    if file is None:
+        return job_from_flags({**otherwise, **flags})
+    if flags:
+        raise bad_input("the job file says everything: change it there, or leave the file out and use options only")
+    return load_job(file)
 
 
 def job_from_flags(flags: Mapping[str, object]) -> JobFile:

@@ -24,11 +24,6 @@ def attached_hosts(state: State) -> AttachedHosts:
     return known
 
 
-def find_host(state: State, text: str) -> Host | None:
-    """By name, address, alias, or another spelling of one of them; None also when several hosts fit."""
-    return attached_hosts(state).find(text)[0]
-
-
 def find_hosts(state: State, texts: Iterable[str], field: str = "") -> tuple[list[Host], list[str]]:
     """(the hosts, a sentence for each text that means none, with names like it). With a `field` name, each sentence
     begins with "field[i]: "."""

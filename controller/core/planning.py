@@ -89,18 +89,18 @@ def replan(
     left_out = _awaiting_links(state)
     crossing = {u: load for u, load in units.items() if load.crosses and u not in left_out}
     state.waiting = _waiting(state, crossing)
-    job = _Planning(state, crossing, steer_rooms(state, base), background_bps)
+    planner = _Planning(state, crossing, steer_rooms(state, base), background_bps)
     pinned, refused = _pinned(state, crossing), state.refused_units
     if better is not None:
         found = better.placement.paths
         pinned |= {unit: found[unit_id(unit)] for unit in crossing if unit_id(unit) in found}
-    plan = job.fitted(pinned, lambda u: u not in pinned or u in refused, THRESHOLD if may_move else inf)
+    plan = planner.place(pinned, lambda u: u not in pinned or u in refused, THRESHOLD if may_move else inf)
     if better is not None and plan.around.found.placement.paths == better.placement.paths:
         # The same, with what the search has proven of it.
         plan = replace(plan, around=replace(plan.around, found=better))
     moves = plan.around.found.moves
     if plan.given_up:
-        plan = job.second_try(plan, pinned)
+        plan = planner.second_try(plan, pinned)
     state.problem, state.paths, state.steering = plan.around.problem, plan.paths, plan.rules
     state.given_up, state.refused_units = plan.given_up, set().union(*plan.given_up.values())
     load_s = _host_load_s(units.values())
@@ -137,13 +137,13 @@ class _Planning:
             return unit not in plan.paths
 
         full = frozenset(dpid for dpid, room in self.rooms.items() if len(plan.rules.get(dpid, ())) == room.rules)
-        around = self.fitted({**pinned, **plan.paths}, newly, inf, avoided=full)
-        if len(around.paths) <= len(plan.paths):
+        second = self.place({**pinned, **plan.paths}, newly, inf, avoided=full)
+        if len(second.paths) <= len(plan.paths):
             return plan
         # Once more with all that was found, for a certificate about the whole fabric.
-        return self.fitted({**pinned, **around.paths}, lambda unit: unit not in around.paths, inf, around.given_up)
+        return self.place({**pinned, **second.paths}, lambda unit: unit not in second.paths, inf, second.given_up)
 
-    def fitted(
+    def place(
         self,
         pinned: Mapping[Unit, Path],
         rank: Rank,
@@ -169,12 +169,12 @@ class _Planning:
             )
             found = around.found.placement.paths
             paths = {unit: path for unit in placed if (path := found.get(unit_id(unit))) is not None}
-            fitted = fit(self.state.near, steered_flows(self.state, paths), self.rooms, out, rank)
-            if not fitted.given_up:
-                return _Plan(around, paths, fitted.rules, given_up)
-            for dpid, lost in fitted.given_up.items():
+            steered = fit(self.state.near, steered_flows(self.state, paths), self.rooms, out, rank)
+            if not steered.given_up:
+                return _Plan(around, paths, steered.rules, given_up)
+            for dpid, lost in steered.given_up.items():
                 given_up[dpid] = given_up.get(dpid, frozenset()) | lost
-            out |= fitted.all_given_up
+            out |= steered.all_given_up
 
 
 def groups_of(crossing: Iterable[Unit]) -> dict[str, str]:

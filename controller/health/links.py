@@ -172,9 +172,5 @@ class Links:
         """Those with an end at this switch."""
         return self._up_at.get(dpid, ())
 
-    def usable_links(self) -> Collection[Cable]:
-        """Each cable that is up, once, sorted."""
-        return sorted(self.up)
-
     def next_deadline_s(self) -> float | None:
         return min(self._due_s.values(), default=None)

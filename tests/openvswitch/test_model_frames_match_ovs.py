@@ -68,13 +68,13 @@ def test_the_same_bytes_leave_by_the_same_ports(ovs: DummyOvs, seed: int) -> Non
         pipeline = RandomPipeline(random, hashes=False)
         pair.load(pipeline.rules, pipeline.groups)
     expected: Counter[tuple[int, bytes]] = Counter()
-    for number in range(150):
+    for number in range(300):
         packet, in_port = some_packet(random), random.choice(PORTS)
         if packet.get("udp_src") is not None:
             packet = type(packet)(packet.headers, number.to_bytes(3, "big"))
         ovs.ask("netdev-dummy/receive", f"p{in_port}", encode(packet).hex())
         expected.update((sent.port_no, encode(sent.packet)) for sent in pair.model.forward(packet, in_port).sent)
-    assert expected.total() > 25
+    assert expected.total() > 50
     theirs = captured(ovs, expected.total())
     assert theirs - expected == Counter()
     assert expected - theirs == Counter()

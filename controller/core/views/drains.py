@@ -9,6 +9,7 @@ from controller.core.forecast import Forecast, forecast
 from controller.core.machine import Core
 from controller.core.remembered import Avoidance, Cable, Target
 from controller.core.views.common import UnknownLink, UnknownSwitch, find_switches
+from controller.fabric.reach import reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,9 @@ def _state(core: Core, target: Target) -> tuple[str, str]:
         return "used", f"nothing else joins the hosts beyond {names}"
     if not any(covers(target, cable) for cable in reduced.left_out):
         return "idle", "no usable link"
-    mute = sorted(core.state.unready & {end.dpid for link in reduced.whole.links for end in (link.a, link.b)})
+    ends = {end.dpid for cable in reduced.left_out if covers(target, cable) for end in cable}
+    # What is cut off from the target can send nothing there.
+    mute = sorted(core.state.unready & reached(ends, ((link.a, link.b) for link in reduced.whole.links)))
     if mute:
         names = ", ".join(core.plan.name(dpid) for dpid in mute)
         return "leaving", f"cannot be told at present, and may still send over it: {names}"
