@@ -34,7 +34,7 @@ def fabric(leaves: int, spines: int, failed: float = 0.0, seed: int = 0) -> Fabr
         Link(PortRef(1 + i, 1 + j), PortRef(10_001 + j, 1 + i), RATE_BPS) for i in range(leaves) for j in range(spines)
     ]
     down = set(random.Random(seed).sample(range(len(links)), round(failed * len(links))))
-    return FabricView(switches, {}, tuple(link for i, link in enumerate(links) if i not in down), ())
+    return FabricView(switches, tuple(link for i, link in enumerate(links) if i not in down), ())
 
 
 def three_tier_fabric(pods: int, leaves: int, spines: int, cores: int) -> FabricView:
@@ -53,7 +53,7 @@ def three_tier_fabric(pods: int, leaves: int, spines: int, cores: int) -> Fabric
                 core = 200_001 + n * cores + k
                 switches[core] = Switch(core, f"core{core}", Role.CORE, True)
                 links.append(Link(PortRef(spine, 1 + leaves + k), PortRef(core, 1 + pod), RATE_BPS))
-    return FabricView(switches, {}, tuple(links), ())
+    return FabricView(switches, tuple(links), ())
 
 
 Ends = list[tuple[int, int]]

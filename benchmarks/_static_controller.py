@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import typer
 
-from controller.core import machine
+from controller.core import survey
 from controller.fabric.model import FabricView
 from controller.pipeline.compile import compile_base
 from controller.pipeline.rules import SwitchTables
@@ -23,5 +23,5 @@ def without_failover(view: FabricView, qos: QosSettings, rate: int, *_: object) 
 
 
 if __name__ == "__main__":
-    machine.compile_base = without_failover  # type: ignore[assignment]
+    survey.compile_base = without_failover  # type: ignore[assignment]
     typer.run(main)

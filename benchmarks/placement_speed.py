@@ -59,7 +59,7 @@ def fabric(leaves: int, spines: int, cables_down: int = 0) -> FabricView:
         for j in range(spines)
         if not (i < cables_down and j == i % spines)
     )
-    return FabricView(switches, {}, links, ())
+    return FabricView(switches, links, ())
 
 
 def permutation(leaves: int, hosts: int, size: Callable[[random.Random], int]) -> tuple[Demand, ...]:

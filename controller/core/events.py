@@ -106,6 +106,8 @@ class PortCounters:
     rx_packets: int | None = None
     tx_packets: int | None = None
     tx_dropped: int | None = None
+    rx_errors: int | None = None
+    tx_errors: int | None = None
     duration_s: int = 0
 
 

@@ -14,7 +14,8 @@ from controller.core.remembered import Avoidance
 from controller.core.state import State
 from controller.fabric.discovery import Cable
 from controller.fabric.view import PlanIndex
-from controller.health.gray import Evidence, GrayLinks
+from controller.health.evidence import Evidence
+from controller.health.gray import GrayLinks
 
 # Heartbeats that leave more often than once a period: with one every 0.25 s, 60 a second.
 _PROBES_PER_BEAT = 15
@@ -76,7 +77,9 @@ class GrayWatch:
             f"{self._plan.name(end.dpid)}:{end.port_no}" for end in (evidence.sender, evidence.receiver)
         )
         packets = f"{evidence.lost:,} of {evidence.sent:,} packets ({100 * evidence.share:.2g} %)"
-        return f"{sender} -> {receiver} lost {packets} in {evidence.seconds:.0f} s"
+        by = evidence.counted_by
+        errors = "" if by is None else f", by the error counter of {self._plan.name(by.dpid)}:{by.port_no}"
+        return f"{sender} -> {receiver} lost {packets} in {evidence.seconds:.0f} s{errors}"
 
     def probed(self, dpid: int) -> tuple[int, ...]:
         """The ports out of which so many more heartbeats are to go."""

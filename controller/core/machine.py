@@ -7,9 +7,10 @@ what they should hold. It never waits, never looks at a clock and never fails on
 
 from collections.abc import Mapping
 from functools import partial
+from math import inf
 
 from controller.core import absent, capacity, drains, fitting, planning, requests
-from controller.core.avoidance import Origin, reduced
+from controller.core.avoidance import Origin
 from controller.core.chronicle import Chronicle
 from controller.core.commands import Command, ConfigureQueues, ReadPortStatistics, Report, Severity
 from controller.core.comparing import Comparisons
@@ -38,20 +39,19 @@ from controller.core.events import (
 from controller.core.history import Entry
 from controller.core.learning import Learning
 from controller.core.link_watch import SETTLE_S, LinkWatch
-from controller.core.memory import Memory
+from controller.core.memory import Memory, worth_remembering
 from controller.core.packets import PacketHandler
 from controller.core.reconcile import Reconciler
-from controller.core.remembered import Facts, RememberedJob
 from controller.core.searching import Searches
 from controller.core.settings import CoreSettings
 from controller.core.state import State, SwitchState
+from controller.core.survey import Survey
 from controller.fabric.answers import Answers
 from controller.fabric.discovery import Cable, Discovery
 from controller.fabric.hosts import HostTable
 from controller.fabric.model import PortRef
-from controller.fabric.servers import ServerNic, server_nics
-from controller.fabric.view import PlanIndex, SwitchFacts, build
-from controller.pipeline.compile import BEACON_PUNT, compile_base, merged
+from controller.fabric.view import PlanIndex
+from controller.pipeline.compile import BEACON_PUNT, merged
 from controller.pipeline.rules import SwitchTables
 from controller.placement.moves import Replan
 from controller.qos.queues import port_queues
@@ -78,6 +78,7 @@ class Core:
         # Switches that are known to punt beacons, in their present session.
         self._listening: set[int] = set()
         self.packets = PacketHandler(settings.beacon_key, self.discovery, self.hosts, self.plan.port_name)
+        self.survey = Survey(settings, self.plan, self.state, self.watch, self.hosts, self.packets)
         self.reconciler = Reconciler(
             self.state,
             settings.batch_timeout_s,
@@ -92,15 +93,14 @@ class Core:
         self.comparisons = Comparisons(self.state)
         self.searches = Searches(self.state, settings.aside_above_flows)
         self.learning = Learning(settings.beacon_period_s, set(self.plan.names))
-        self._base: dict[int, SwitchTables] = {}
         self._silent: frozenset[int] = frozenset()
-        # What hosts said of themselves when the view was last built.
-        self._servers: Mapping[PortRef, ServerNic] = {}
         # State's revision, changes and silent switches when everything was last settled.
         self._noted: tuple[int, int, frozenset[int]] | None = None
         self._capacity_alarms: dict[str, str] = {}
         # When a plan that could gain by moving live flows is looked at for that; None: it could not, or has been.
         self.moves_due_s: float | None = None
+        # When to see whether what ports have told changes the view; None: they have told nothing.
+        self._glance_due_s: float | None = None
         # When the shell was asked to come back at the latest, and when that is for more than beacons.
         self._wanted_s: float | None = None
         self._settle_due_s: float | None = None
@@ -124,7 +124,7 @@ class Core:
     @property
     def base(self) -> Mapping[int, SwitchTables]:
         """What the switches should hold beside steering."""
-        return self._base
+        return self.survey.base
 
     def handle(self, event: Event, now_s: float) -> list[Command]:
         if self._wanted_s is not None and now_s > self._wanted_s:
@@ -149,7 +149,7 @@ class Core:
 
     def _next_settling_s(self) -> float | None:
         deadlines = [*self.reconciler.deadlines(), *capacity.retries_due_s(self.state), *self.comparisons.deadlines()]
-        due_s = (self.state.replan_due_s, self.moves_due_s, self.memory.next_deadline_s())
+        due_s = (self.state.replan_due_s, self._glance_due_s, self.moves_due_s, self.memory.next_deadline_s())
         deadlines += [due for due in due_s if due is not None]
         deadlines += self._overdue_s()
         if any(s.session_id for s in self.state.switches.values()):
@@ -301,7 +301,11 @@ class Core:
         lost_host = not event.port.up and self.hosts.forget_port(ref)
         if not event.port.up:
             self.packets.neighbours.forget_port(ref)
-        self._fabric_changed(now_s if lost_host else now_s + SETTLE_S)
+        if lost_host:
+            self._fabric_changed(now_s)
+        else:
+            # Both ends of a link tell that it is gone, and the first has been acted on: the second is seldom news.
+            self._glance_due_s = min(now_s + SETTLE_S, self._glance_due_s or inf)
         return []
 
     def _remove_port(self, ref: PortRef, now_s: float) -> None:
@@ -366,6 +370,11 @@ class Core:
         self.state.base_stale = True
         self._jobs_changed(due_s)
 
+    def _glance(self, now_s: float) -> None:
+        self._glance_due_s = None
+        if self.survey.shows_news():
+            self._fabric_changed(now_s)
+
     def _jobs_changed(self, due_s: float) -> None:
         self._stirred = True
         due = self.state.replan_due_s
@@ -404,6 +413,8 @@ class Core:
         if self.reconciler.holding and (self.reconciler.hold_is_over(now_s) or self._everything_is_seen(now_s)):
             self._end_learning(now_s)
             self._fabric_changed(now_s)
+        if self._glance_due_s is not None and now_s >= self._glance_due_s:
+            self._glance(now_s)
         if self.state.replan_due_s is not None and now_s >= self.state.replan_due_s:
             self._replan(now_s)
         elif self.moves_due_s is not None and now_s >= self.moves_due_s:
@@ -415,7 +426,7 @@ class Core:
         commands += self.memory.due(now_s)
         if self.reconciler.switched_over:
             self.chronicle.history.carried_out(now_s)
-        settled = self.state.replan_due_s is None and self.reconciler.settled
+        settled = self.state.replan_due_s is None and self._glance_due_s is None and self.reconciler.settled
         if settled:
             commands += self._note_settled()
         carried_out = settled and not self.memory.busy
@@ -468,7 +479,7 @@ class Core:
 
     def _periodic(self, now_s: float) -> list[Command]:
         self._periodic_due_s = now_s + self.settings.statistics_period_s
-        if server_nics(self.packets.neighbours.alone()) != self._servers:
+        if self.survey.servers_have_changed():
             # Looked at now and then, or whoever is plugged in could have everything worked out anew at will.
             self._fabric_changed(now_s)
         sessions = [(s.dpid, s.session_id) for s in self.state.switches.values() if s.session_id]
@@ -503,9 +514,10 @@ class Core:
     def _replan(self, now_s: float, *, may_move: bool = False, better: Replan | None = None) -> None:
         self.state.replan_due_s = None
         if self.state.base_stale:
+            self._glance_due_s = None
             self._look_at_fabric(now_s)
         used = {hop for path in self.state.paths.values() for hop in path}
-        base = capacity.without_withheld(self.state, self._base)
+        base = capacity.without_withheld(self.state, self.survey.base)
         self.chronicle.history.planning()
         planning.replan(self.state, self.rates.background_bps(used, now_s), base, may_move=may_move, better=better)
         # What was looked at once is left as it is until something changes.
@@ -514,21 +526,8 @@ class Core:
         self.reconciler.set_desired(merged(base, fitting.tables(self.state)))
         if not self.state.learning:
             planning.take_over_restored(self.state)
-        self.memory.want(self._worth_remembering())
+        self.memory.want(worth_remembering(self.state, self.hosts, self.usable))
         self.state.revision += 1
-
-    def _worth_remembering(self) -> Facts:
-        """What was restored counts until it has had the time to show itself: this run may end before that, too."""
-        restored = self.state.restored
-        jobs = {job_id: RememberedJob(job.collective, job.ends) for job_id, job in self.state.jobs.items()}
-        paths = dict(self.state.paths)
-        if restored.paths:
-            used = {requests.unit_of(flow) for job in self.state.jobs.values() for flow in job.flows}
-            paths = {unit: path for unit, path in restored.paths.items() if unit in used} | paths
-        hosts = self.hosts.remembered | {address: host.port for address, host in self.hosts.seen.items()}
-        cables = frozenset(self.usable)
-        switches = restored.switches | self.state.switches.keys()
-        return Facts(jobs, paths, hosts, switches, cables, dict(self.state.avoided.of(Origin.OPERATOR)))
 
     def _end_learning(self, now_s: float) -> None:
         """From now on only what has been seen counts, and what switches that are away cannot show."""
@@ -544,41 +543,9 @@ class Core:
         self.state.base_stale = False
         if not self.state.learning:
             absent.forget_unreached(self.state, self.discovery, self.hosts, self.usable)
-        self._build_view()
-        if self._plan_is_met() and (self.state.learning or self.reconciler.holding):
+        self.survey.look()
+        if self.survey.is_as_planned() and (self.state.learning or self.reconciler.holding):
             self._end_learning(now_s)
-            self._build_view()
+            self.survey.look()
         self.chronicle.needed(now_s)
-        self._base = self._compiled_base()
-        if capacity.foresee(self.state, self._base):
-            self._base = self._compiled_base()
-
-    def _compiled_base(self) -> dict[int, SwitchTables]:
-        by_prefix = {dpid for dpid, room in self.state.rooms.items() if room.prefixes}
-        unspread = {dpid for dpid, room in self.state.rooms.items() if room.unspread}
-        without = {dpid for dpid, room in self.state.rooms.items() if room.without_detours}
-        rate = self.settings.punt_packets_per_second
-        widest = self.state.reduced.last_resort
-        return compile_base(self.state.view, self.settings.qos, rate, by_prefix, unspread, without, widest)
-
-    def _build_view(self) -> None:
-        facts = {s.dpid: SwitchFacts(s.session_id is not None, s.nicira) for s in self.state.switches.values()}
-        ports = {ref: known.port for ref, known in self.discovery.ports.items()}
-        links = self.usable
-        rate = self.settings.default_rate_bps
-        servers = self._servers = server_nics(self.packets.neighbours.alone())
-        whole, self.state.view_problems = build(facts, ports, links, self.hosts, self.plan, rate, servers)
-        self.state.reduced = reduced(whole, self.state.avoided)
-        self.state.view = self.state.reduced.view
-
-    def _plan_is_met(self) -> bool:
-        """Everything the plan names is there, so nothing more is to be learnt."""
-        meant = self.settings.plan
-        if meant is None:
-            return False
-        view = self.state.view
-        connected = sum(s.connected for s in view.switches.values())
-        seen = (connected, len(self.state.reduced.whole.links), len(view.hosts))
-        return all(
-            have >= want for have, want in zip(seen, map(len, (meant.switches, meant.links, meant.hosts)), strict=True)
-        )
+        self.survey.compile()

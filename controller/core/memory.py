@@ -5,13 +5,17 @@ told that its request is carried out only when `busy` is over and there is no `p
 is brought from what it holds to what it should hold, so a write that failed needs no path of its own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from controller.core.avoidance import Origin
 from controller.core.commands import Command, Remember, Report, Severity
 from controller.core.events import Remembered
-from controller.core.remembered import FactKeys, Facts
+from controller.core.remembered import Cable, FactKeys, Facts, RememberedJob
+from controller.core.requests import unit_of
+from controller.core.state import State
+from controller.fabric.hosts import HostTable
 
 _TRY_AGAIN_S = 5.0
 
@@ -110,3 +114,16 @@ def _new(held: Mapping[K, V], wanted: Mapping[K, V]) -> dict[K, V]:
 
 def _gone(held: Mapping[K, V], wanted: Mapping[K, V]) -> tuple[K, ...]:
     return tuple(key for key in held if key not in wanted)
+
+
+def worth_remembering(state: State, hosts: HostTable, usable: Iterable[Cable]) -> Facts:
+    """What was restored counts until it has had the time to show itself: this run may end before that, too."""
+    restored = state.restored
+    jobs = {job_id: RememberedJob(job.collective, job.ends) for job_id, job in state.jobs.items()}
+    paths = dict(state.paths)
+    if restored.paths:
+        used = {unit_of(flow) for job in state.jobs.values() for flow in job.flows}
+        paths = {unit: path for unit, path in restored.paths.items() if unit in used} | paths
+    at = hosts.remembered | {address: host.port for address, host in hosts.seen.items()}
+    switches = restored.switches | state.switches.keys()
+    return Facts(jobs, paths, at, switches, frozenset(usable), dict(state.avoided.of(Origin.OPERATOR)))

@@ -115,7 +115,6 @@ class FabricView:
     """
 
     switches: dict[int, Switch] = field(default_factory=dict)
-    ports: dict[PortRef, Port] = field(default_factory=dict)
     links: tuple[Link, ...] = ()
     hosts: tuple[Host, ...] = ()
     # Other spellings of hosts' names, as the plan gives them: alias -> name.

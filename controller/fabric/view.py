@@ -82,7 +82,6 @@ def build(
             dpid: Switch(dpid, names[dpid], found.of[dpid], facts.connected, facts.nicira)
             for dpid, facts in switches.items()
         },
-        ports=dict(ports),
         links=tuple(Link(a, b, min(rate(a), rate(b))) for a, b in cables),
         hosts=tuple(_hosts(hosts, switches.keys(), rate, servers or {})),
         aliases=plan.aliases,

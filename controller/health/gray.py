@@ -6,11 +6,13 @@ of a time, and after it at the end, everything that was sent in between has had 
 has been lost: at least so much, whatever the delays were. That is the evidence here; it needs no clock, and a slow or
 loaded machine makes it weaker, never wrong. `heartbeats` reads the switches in an order that brings it about.
 
-A verdict needs at least `LEAST_SENT` packets, a share of `LEAST_SHARE` lost, and some lost in each third of the time: a
+A verdict needs at least `LEAST_SENT` packets, enough of them lost (`evidence`), and some in each part of the time: a
 single burst may be a buffer. So a link of which less than 17 packets a second are sent in its minute is not judged;
 BFD alone is more than that. What a sender says it has dropped itself counts as never sent. Counters that are unknown,
 start again, or stand still while heartbeats pass say nothing: many switches update them every few seconds. Those that
 may be late by less than that are believed so far as a loss is larger than what they could owe.
+
+Besides, a port that counts errors tells of them by itself (`port_errors`), whatever its neighbour says.
 
 What it means to be gray for paths is decided by the core; here, only when a link is, and when it is no longer.
 """
@@ -19,47 +21,16 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import ceil
-from typing import Protocol
 
 from controller.fabric.discovery import Cable
 from controller.fabric.model import PortRef
+from controller.health.evidence import PARTS, SPACING_S, SPANS, Counters, Evidence, is_enough
+from controller.health.port_errors import PortErrors
 
-LEAST_SENT, LEAST_SHARE, LEAST_LOST = 1000, 0.001, 10
-_THIRDS = 3
-_SPACING_S = 0.9
-# Times over which is judged, in marks of about a second. A short time shows heavy loss early, a long one light loss.
-_SPANS = (3, 6, 12, 24, 48)
+LEAST_SENT = 1000
 _CLEAN_SPANS = (1, 6, 30)
 # Clean for so long, a gray link may carry traffic again; twice as long each time that it turns out gray anew.
 _HOLD_S, _LONGEST_HOLD_S = 60.0, 3600.0
-
-
-class Counters(Protocol):
-    """What is read of a port's statistics; None: the switch does not know."""
-
-    @property
-    def rx_packets(self) -> int | None: ...
-
-    @property
-    def tx_packets(self) -> int | None: ...
-
-    @property
-    def tx_dropped(self) -> int | None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """At least `lost` of `sent` packets have not arrived; `seconds` is about how long that took."""
-
-    sender: PortRef
-    receiver: PortRef
-    lost: int
-    sent: int
-    seconds: float
-
-    @property
-    def share(self) -> float:
-        return self.lost / self.sent
 
 
 @dataclass(slots=True)
@@ -98,7 +69,7 @@ class _Mark:
 class _Direction:
     """One direction of a cable."""
 
-    marks: deque[_Mark] = field(default_factory=lambda: deque(maxlen=max(*_SPANS, *_CLEAN_SPANS) + 1))
+    marks: deque[_Mark] = field(default_factory=lambda: deque(maxlen=max(*SPANS, *_CLEAN_SPANS) + 1))
     receiver_first: tuple[int, int] | None = None
 
     def lost(self, begin: int, end: int) -> tuple[int, int]:
@@ -109,15 +80,15 @@ class _Direction:
     def verdict(self, sender: PortRef, receiver: PortRef, late_s: float) -> Evidence | None:
         """`late_s`: so much the counters of both ends together may be late."""
         last = len(self.marks) - 1
-        for span in (span for span in _SPANS if span <= last):
+        for span in (span for span in SPANS if span <= last):
             lost, sent = self.lost(last - span, last)
             seconds = self.marks[last].at_s - self.marks[last - span].at_s
             lost -= ceil(sent * late_s / seconds)
-            if sent < LEAST_SENT or lost < max(LEAST_LOST, LEAST_SHARE * sent):
+            if sent < LEAST_SENT or not is_enough(lost, sent):
                 continue
-            third = span // _THIRDS
-            begins = range(last - span, last, third)
-            if all(self.lost(begin, begin + third)[0] > 0 for begin in begins):
+            part = span // PARTS
+            begins = range(last - span, last, part)
+            if all(self.lost(begin, begin + part)[0] > 0 for begin in begins):
                 return Evidence(sender, receiver, lost, sent, seconds)
         return None
 
@@ -134,6 +105,7 @@ class GrayLinks:
     gray: dict[Cable, Gray] = field(default_factory=dict)
     # How late the counters of a switch may be; none unless it is here.
     late_s: dict[int, float] = field(default_factory=dict)
+    errors: PortErrors = field(default_factory=PortErrors)
     _readings: dict[PortRef, _Reading] = field(default_factory=dict)
     # By (sender, receiver).
     _directions: dict[tuple[PortRef, PortRef], _Direction] = field(default_factory=dict)
@@ -150,16 +122,17 @@ class GrayLinks:
         found = []
         for cable in cables:
             here, far = cable if cable[0].dpid == dpid else cable[::-1]
+            self.errors.take(here, counters.get(here.port_no), now_s)
             reading = _reading(counters.get(here.port_no), asked_s, now_s)
             before = self._readings.pop(here, None)
             if reading is not None:
                 self._readings[here] = reading
             self._drop_broken(here, far, before, reading)
             other = self._readings.get(far)
-            if before is None or reading is None or other is None or not _just_after(other, reading, before):
-                continue
-            self._direction(here, far).receiver_first = (reading.sent, other.received)
-            if self._mark(far, here, (other.sent, reading.received), now_s) and self._judge(cable, far, here, now_s):
+            if before is not None and reading is not None and other is not None and _just_after(other, reading, before):
+                self._direction(here, far).receiver_first = (reading.sent, other.received)
+                self._mark(far, here, (other.sent, reading.received), now_s)
+            if self._judge(cable, here, far, now_s):
                 found.append(cable)
         return found
 
@@ -173,29 +146,33 @@ class GrayLinks:
         if before is None or reading is None or reading.sent <= before.sent:
             self._directions.pop((here, far), None)
 
-    def _mark(self, sender: PortRef, receiver: PortRef, sender_first: tuple[int, int], now_s: float) -> bool:
-        """Whether there is a new mark."""
+    def _mark(self, sender: PortRef, receiver: PortRef, sender_first: tuple[int, int], now_s: float) -> None:
         direction = self._direction(sender, receiver)
-        if direction.receiver_first is None or (direction.marks and now_s < direction.marks[-1].at_s + _SPACING_S):
-            return False
+        if direction.receiver_first is None or (direction.marks and now_s < direction.marks[-1].at_s + SPACING_S):
+            return
         direction.marks.append(_Mark(now_s, direction.receiver_first, sender_first))
-        return True
 
-    def _judge(self, cable: Cable, sender: PortRef, receiver: PortRef, now_s: float) -> bool:
-        """Whether the link has become gray."""
-        direction, known = self._directions[sender, receiver], self.gray.get(cable)
+    def _judge(self, cable: Cable, here: PortRef, far: PortRef, now_s: float) -> bool:
+        """Whether the link has become gray, by what was just read `here`."""
+        known = self.gray.get(cable)
         if known is not None:
-            if not direction.is_clean():
+            if not self._is_clean(far, here) or self.errors.rise(here, far):
                 known.clean_since_s = now_s
             return False
         late_s = sum(self.late_s.get(end.dpid, 0.0) for end in cable)
-        evidence = direction.verdict(sender, receiver, late_s)
+        judged = self._directions.get((far, here))
+        evidence = judged.verdict(far, here, late_s) if judged is not None and judged.marks else None
+        evidence = evidence or self.errors.evidence(far, here) or self.errors.evidence(here, far)
         if evidence is None:
             return False
         held_s, counts_until_s = self._past.get(cable, (0.0, now_s))
         hold_s = min(_LONGEST_HOLD_S, 2 * held_s) if now_s < counts_until_s else _HOLD_S
         self.gray[cable] = Gray(evidence, now_s, now_s, hold_s)
         return True
+
+    def _is_clean(self, sender: PortRef, receiver: PortRef) -> bool:
+        direction = self._directions.get((sender, receiver))
+        return (direction is None or direction.is_clean()) and not self.errors.rise(sender, receiver)
 
     def release(self, now_s: float) -> list[Cable]:
         """Those that have been clean for long enough: they are not gray any more. Only readings bring that about."""
@@ -207,17 +184,21 @@ class GrayLinks:
 
     def _is_known(self, cable: Cable) -> bool:
         """Enough was sent in both directions, of late, to be sure."""
-        least = max(_CLEAN_SPANS)
-        found = [self._directions.get(way) for way in (cable, cable[::-1])]
-        return all(
-            way is not None and len(way.marks) > least and way.lost(len(way.marks) - 1 - least, -1)[1] >= LEAST_SENT
-            for way in found
-        )
+        return all(self._sent_lately(*way, cable) >= LEAST_SENT for way in (cable, cable[::-1]))
+
+    def _sent_lately(self, sender: PortRef, receiver: PortRef, cable: Cable) -> int:
+        """What has shown whether anything is lost; where a port's errors were the evidence, their count is enough."""
+        least, way = max(_CLEAN_SPANS), self._directions.get((sender, receiver))
+        compared = way.lost(len(way.marks) - 1 - least, -1)[1] if way is not None and len(way.marks) > least else 0
+        if self.gray[cable].evidence.counted_by is None:
+            return compared
+        return max(compared, self.errors.frames_lately(receiver) or 0)
 
     def interrupt(self, cable: Cable) -> None:
         """The link is down: what was lost since it last was up was lost by an outage, which others judge."""
         for way in (cable, cable[::-1]):
             self._directions.pop(way, None)
+        self.errors.forget(cable)
 
     def forget(self, cable: Cable) -> None:
         """The cable is there no more."""

@@ -135,6 +135,8 @@ def _read_counters(message: pb.PortCounters) -> events.PortCounters:
         rx_packets=_known(message.rx_packets),
         tx_packets=_known(message.tx_packets),
         tx_dropped=_known(message.tx_dropped),
+        rx_errors=_known(message.rx_errors),
+        tx_errors=_known(message.tx_errors),
         duration_s=message.duration_s,
     )
 

@@ -44,5 +44,7 @@ class Background:
         arrived = packets
         if share := cable.lossy_from.get(sender):
             arrived -= sum(self._random.random() < share for _ in range(packets))
+        if cable.breaks_frames:
+            target.traffic[receiver.port_no].rx_errors += packets - arrived
         target.traffic[receiver.port_no].rx_packets += arrived
         target.traffic[receiver.port_no].rx_bytes += arrived * _SIZE_BYTES

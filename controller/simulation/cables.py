@@ -15,7 +15,8 @@ End = PortRef | str
 
 @dataclass(slots=True, eq=False)
 class Cable:
-    """`dead_from` holds the ends whose frames get lost silently, `lossy_from` what share of an end's frames does."""
+    """`dead_from` holds the ends whose frames get lost silently, `lossy_from` what share of an end's frames does:
+    swallowed, or with `breaks_frames` broken, which the receiving port counts as errors."""
 
     a: End
     b: End
@@ -23,6 +24,7 @@ class Cable:
     cut: bool = False
     dead_from: set[End] = field(default_factory=set)
     lossy_from: dict[End, float] = field(default_factory=dict)
+    breaks_frames: bool = False
 
     def other(self, end: End) -> End:
         return self.b if end == self.a else self.a

@@ -11,7 +11,7 @@ from controller.pipeline.outcome import Outcome
 from controller.pipeline.packet import Packet
 from controller.pipeline.rules import OFPP_CONTROLLER
 from controller.simulation.agenda import Agenda
-from controller.simulation.cables import End
+from controller.simulation.cables import Cable, End
 from controller.simulation.frame import TruncatedFrameError, decode, encode
 from controller.simulation.switches import ModelSwitch
 from controller.simulation.timing import Timing
@@ -77,7 +77,7 @@ class DataPlane:
             self.losses["sent into a cable that does not carry"] += 1
             return
         if (share := cable.lossy_from.get(sender)) and self._random.random() < share:
-            self.losses["lost by a lossy cable"] += 1
+            self._lose(cable, cable.other(sender))
             return
         if hops >= HOP_LIMIT:
             self.losses[f"looped for {HOP_LIMIT} hops"] += 1
@@ -87,6 +87,11 @@ class DataPlane:
         self._last_arrival_s[sender] = arrival_s
         receiver = cable.other(sender)
         self._agenda.at(arrival_s, lambda: self._arrive(receiver, packet, hops + 1))
+
+    def _lose(self, cable: Cable, receiver: End) -> None:
+        self.losses["lost by a lossy cable"] += 1
+        if cable.breaks_frames and isinstance(receiver, PortRef):
+            self._wiring.by_dpid[receiver.dpid].traffic[receiver.port_no].rx_errors += 1
 
     def _arrive(self, receiver: End, packet: Packet, hops: int) -> None:
         if self._wiring.name_of(receiver) in self.off:

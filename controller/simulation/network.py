@@ -273,6 +273,7 @@ class ModelNetwork(CoreDriver):
     def restore(self, cable: Cable) -> None:
         """Undoes a cut and silent failures, losses included."""
         cable.lossy_from.clear()
+        cable.breaks_frames = False
         cable.cut = False
         cable.dead_from.clear()
         self._check_carrier(cable)
@@ -285,8 +286,10 @@ class ModelNetwork(CoreDriver):
         cable.dead_from |= set(names.values()) if sender is None else {names[sender]}
         self._last_activity_s = self.now_s
 
-    def make_lossy(self, cable: Cable, share: float, *, sender: str | None = None) -> None:
-        """That share of the frames get lost, with the carrier up: of those that the named end sends, or of all."""
+    def make_lossy(self, cable: Cable, share: float, *, sender: str | None = None, broken: bool = False) -> None:
+        """That share of the frames get lost, with the carrier up: of those that the named end sends, or of all. They
+        are swallowed, or arrive `broken`."""
+        cable.breaks_frames = broken
         for end in (cable.a, cable.b):
             if sender in (None, self.wiring.name_of(end)):
                 cable.lossy_from[end] = share

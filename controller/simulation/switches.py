@@ -44,6 +44,7 @@ class PortTraffic:
     rx_bytes: int = 0
     tx_packets: int = 0
     tx_bytes: int = 0
+    rx_errors: int = 0
 
 
 class ModelSwitch:
@@ -96,7 +97,7 @@ class ModelSwitch:
         if not self.knows_counters:
             return {port_no: PortCounters(None, None, duration_s=duration_s) for port_no in self.traffic}
         return {
-            port_no: PortCounters(t.rx_bytes, t.tx_bytes, t.rx_packets, t.tx_packets, 0, duration_s)
+            port_no: PortCounters(t.rx_bytes, t.tx_bytes, t.rx_packets, t.tx_packets, 0, t.rx_errors, 0, duration_s)
             for port_no, t in self.traffic.items()
         }
 

@@ -28,7 +28,7 @@ def views(draw: st.DrawFn, max_leaves: int = 3, max_spines: int = 3, symmetric: 
     )
     switches = {dpid: Switch(dpid, f"leaf{dpid}", Role.LEAF, True) for dpid in leaves}
     switches |= {dpid: Switch(dpid, f"spine{dpid}", Role.SPINE, True) for dpid in spines}
-    return FabricView(switches, {}, draw(st.permutations(links)), ())
+    return FabricView(switches, draw(st.permutations(links)), ())
 
 
 @st.composite

@@ -32,7 +32,7 @@ def fabric(addresses: Sequence[Sequence[str]]) -> FabricView:
     ]
     roles = dict.fromkeys(leaves, Role.LEAF) | dict.fromkeys(spines, Role.SPINE)
     switches = {dpid: Switch(dpid, f"s{dpid}", role, True) for dpid, role in roles.items()}
-    return FabricView(switches, {}, tuple(links), tuple(hosts))
+    return FabricView(switches, tuple(links), tuple(hosts))
 
 
 @st.composite

@@ -47,10 +47,8 @@ def view(of: FabricPlan, nicira: bool = True) -> FabricView:
         Link(*sorted((PortRef(dpid[k.a], k.a_port), PortRef(dpid[k.b], k.b_port))), k.rate_bps) for k in of.links
     )
     hosts = tuple(Host(h.name, h.mac, (h.ipv4,), PortRef(dpid[h.switch], h.port), h.rate_bps) for h in of.hosts)
-    refs = [end for link in links for end in (link.a, link.b)] + [host.port for host in hosts]
     return FabricView(
         switches={s.dpid: Switch(s.dpid, s.name, s.role, True, nicira) for s in of.switches},
-        ports={ref: port(ref) for ref in refs},
         links=links,
         hosts=hosts,
     )

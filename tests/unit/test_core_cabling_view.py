@@ -54,9 +54,10 @@ def test_a_controller_without_a_plan_says_so() -> None:
 def test_the_speed_of_virtual_ports_is_not_believed(speed_bps: int, nicira: bool, believed_bps: int) -> None:
     core, _ = found(None, plan())
     view, ref = core.state.view, PortRef(leaf(1), 1)
+    known = core.discovery.ports[ref]
+    known.port = replace(known.port, speed_bps=speed_bps)
     core.state.view = replace(
         view,
-        ports={**view.ports, ref: replace(view.ports[ref], speed_bps=speed_bps)},
         switches={**view.switches, ref.dpid: replace(view.switches[ref.dpid], nicira=nicira)},
     )
     links = views.topology(core, 0.0).links

@@ -33,6 +33,17 @@ def test_a_cut_is_an_entry_at_once_and_its_repair_another_with_the_times_of_each
     assert outcome.certificate.max_load_s > outcome.max_load_before_s
 
 
+def test_the_report_of_the_second_end_makes_no_second_plan() -> None:
+    of = plan(leaves=3, spines=3, hosts=1)
+    core, network = started(of)
+    ask(network, CollectiveAnnounced(1, all_to_all(of, ports=3)))
+    network.run_for(5.0)
+    revision = core.state.revision
+    network.cut(network.cable("leaf1", "spine1"))
+    network.run_for(0.9)
+    assert core.state.revision == revision + 1
+
+
 def test_a_second_cut_during_the_repair_of_the_first_is_not_lost() -> None:
     of = plan(leaves=3, spines=3, hosts=1)
     core, network = started(of)

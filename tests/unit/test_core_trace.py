@@ -251,10 +251,10 @@ def test_a_switch_that_is_away_is_where_knowledge_ends() -> None:
 
 def test_a_host_whose_port_is_not_there_any_more_is_no_end() -> None:
     of = plan()
-    core, network = settled(of)
+    core, _ = settled(of)
     source, destination = known_hosts(core, "h11", "h12")
     core.hosts.forget_port(destination.port)
-    core._look_at_fabric(network.now_s)
+    core.survey.look()
     packet = roce_packet(source, destination, 49152, 0)
     (end,) = trace(core.state.switches, core.discovery, core.state.view, packet, source).ends
     assert end.kind is EndKind.UNKNOWN

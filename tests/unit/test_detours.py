@@ -15,8 +15,9 @@ import pytest
 from core_model import KEY, all_to_all, ask, started
 from fabrics import plan
 
-from controller.core import machine
+from controller.core import survey
 from controller.core.events import CollectiveAnnounced
+from controller.core.machine import Core
 from controller.core.settings import CoreSettings
 from controller.fabric.model import FabricView, PortRef, Role
 from controller.fabric.plan import FabricPlan
@@ -203,12 +204,12 @@ def test_laying_detours_on_a_running_fabric_loses_nothing(monkeypatch: pytest.Mo
         return compile_base(view, qos, rate, without_detours=view.switches.keys())
 
     with monkeypatch.context() as earlier:
-        earlier.setattr(machine, "compile_base", without)
+        earlier.setattr(survey, "compile_base", without)
         _, network = started(of)
     switches_ = network.wiring.switches.values()
     assert not any(has_detours(switch.tables()) for switch in switches_)
     watch = DeliveryWatch(network, probes=fabric_probes)
-    network.restart_controller(machine.Core(CoreSettings(beacon_key=KEY, plan=of)))
+    network.restart_controller(Core(CoreSettings(beacon_key=KEY, plan=of)))
     network.run_until_quiet(60)
     assert all(has_detours(switch.tables()) for switch in switches_)
     assert [str(violation) for _, violation in watch.violations] == []

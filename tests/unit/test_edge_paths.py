@@ -31,7 +31,7 @@ def fabric(cables: list[tuple[int, int]], rate_bps: int = 10**9) -> FabricView:
         for d, r in role.items()
         if r in (Role.EDGE, Role.LEAF)
     )
-    return FabricView({d: Switch(d, f"{d:x}", r, True) for d, r in role.items()}, {}, tuple(links), hosts)
+    return FabricView({d: Switch(d, f"{d:x}", r, True) for d, r in role.items()}, tuple(links), hosts)
 
 
 def two_leaves_each(spines: int = 2) -> FabricView:
@@ -78,7 +78,7 @@ def test_they_are_the_ways_that_routing_knows(seed: int) -> None:
 
 def test_an_edge_switch_without_hosts_costs_nothing() -> None:
     view = two_leaves_each()
-    bare = FabricView(view.switches, {}, view.links, tuple(h for h in view.hosts if h.port.dpid < 0x400))
+    bare = FabricView(view.switches, view.links, tuple(h for h in view.hosts if h.port.dpid < 0x400))
     assert not isinstance(planned_paths(bare), EdgePaths)
 
 

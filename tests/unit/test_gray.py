@@ -1,6 +1,6 @@
 """A link that loses packets is found out whatever the delays are, and one that loses none never is."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 import pytest
@@ -13,7 +13,8 @@ from controller.core.views.link_condition import link_condition
 from controller.fabric.discovery import cable_of
 from controller.fabric.model import PortRef
 from controller.fabric.plan import FabricPlan
-from controller.health.gray import LEAST_SENT, LEAST_SHARE, Evidence, GrayLinks
+from controller.health.evidence import LEAST_SHARE, Evidence
+from controller.health.gray import LEAST_SENT, GrayLinks
 from controller.simulation.network import ModelNetwork
 from controller.simulation.timing import Timing
 
@@ -28,6 +29,8 @@ class Counted:
     rx_packets: int | None = 0
     tx_packets: int | None = 0
     tx_dropped: int | None = 0
+    rx_errors: int | None = 0
+    tx_errors: int | None = 0
 
 
 class Bench:
@@ -61,7 +64,7 @@ class Bench:
         asked_s = self.now_s
         self.pass_time(self.random.uniform(0.0, self.slowest_s))
         now = self.at[end]
-        seen = Counted(now.rx_packets, now.tx_packets, now.tx_dropped)
+        seen = replace(now)
         if end == B and self.lag_s:
             if self.now_s >= self.shown_s + self.lag_s:
                 self.shown, self.shown_s = seen, self.now_s
@@ -200,6 +203,62 @@ def test_a_gray_link_is_released_when_it_has_been_clean_and_later_each_time() ->
     assert bench.links.gray[CABLE].hold_s == 2 * first.hold_s
 
 
+def test_errors_that_a_port_counts_are_enough_where_the_far_end_tells_nothing() -> None:
+    bench = Bench(8, 0.0, rate=20.0)
+    bench.at[A].tx_packets = None
+    bench.run(10.0)
+    received = bench.at[B]
+    for _ in range(12):
+        bench.run(1.0)
+        assert received.rx_packets is not None
+        assert received.rx_errors is not None
+        received.rx_packets += 20
+        received.rx_errors += 2
+    evidence = bench.evidence
+    assert evidence is not None
+    assert (evidence.sender, evidence.receiver, evidence.counted_by) == (A, B, B)
+    assert 0.05 < evidence.share < 0.15
+    # Clean again, and enough is received to be sure.
+    begun_s = bench.now_s
+    while not bench.links.release(bench.now_s):
+        bench.run(1.0)
+        assert received.rx_packets is not None
+        assert bench.at[A].rx_packets is not None
+        received.rx_packets += 100
+        bench.at[A].rx_packets += 100
+        assert bench.now_s < begun_s + 100
+    assert bench.now_s > begun_s + 55
+
+
+def test_frames_that_could_not_be_sent_are_the_senders_errors() -> None:
+    bench = Bench(9, 0.0)
+    for _ in range(12):
+        bench.run(1.0)
+        assert bench.at[A].tx_errors is not None
+        bench.at[A].tx_errors += 20
+    evidence = bench.evidence
+    assert evidence is not None
+    assert (evidence.sender, evidence.receiver, evidence.counted_by) == (A, B, A)
+
+
+@pytest.mark.parametrize("kind", ["one burst", "few", "rare", "unknown", "begun again"])
+def test_errors_that_prove_nothing(kind: str) -> None:
+    bench = Bench(10, 0.0)
+    errors = {"one burst": 0, "few": 2, "rare": 1, "unknown": 50, "begun again": 50}[kind]
+    for second in range(60):
+        bench.run(1.0)
+        received = bench.at[B]
+        if kind == "one burst" and second == 30:
+            received.rx_errors = 500
+        elif (kind == "few" and second in (10, 20, 30, 40)) or (kind == "rare" and second % 3 == 0):
+            received.rx_errors = (received.rx_errors or 0) + errors
+        elif kind == "unknown":
+            received.rx_errors = None if second % 2 else (second + 1) * errors
+        elif kind == "begun again":
+            received.rx_errors = (second % 3) * errors
+    assert bench.evidence is None
+
+
 # --- in the core ---------------------------------------------------------------------------------------------------
 
 
@@ -236,6 +295,21 @@ def test_a_lossy_cable_is_avoided_with_its_evidence_and_comes_back_when_it_is_me
     network.run_for(100.0)
     assert not core.state.avoided
     assert len(core.state.view.links) == 4
+
+
+def test_broken_frames_are_found_by_the_port_that_counts_them() -> None:
+    """The switch that sends them has no counters, so that there is nothing to compare with."""
+    core, network = started(plan(leaves=2, spines=2))
+    network.switch("spine2").knows_counters = False
+    network.run_for(10.0)
+    assert not core.state.avoided
+    cable = network.cable("leaf1", "spine2")
+    network.make_lossy(cable, 0.02, sender="spine2", broken=True)
+    network.run_for(10.0)
+    (avoidance,) = core.state.avoided.of(Origin.GRAY).values()
+    assert avoidance.reason.startswith("spine2:1 -> leaf1:2 lost ")
+    assert avoidance.reason.endswith("by the error counter of leaf1:2")
+    assert len(core.state.view.links) == 3
 
 
 def test_one_slow_switch_hides_no_loss_between_others() -> None:

@@ -40,7 +40,7 @@ def base(of: FabricView) -> dict[int, SwitchTables]:
 
 def without(of: FabricView, a: PortRef) -> FabricView:
     links = tuple(k for k in of.links if a not in (k.a, k.b))
-    return FabricView(of.switches, of.ports, links, of.hosts)
+    return FabricView(of.switches, links, of.hosts)
 
 
 def test_every_switch_punts_lldp_above_everything() -> None:
@@ -111,7 +111,7 @@ def test_a_leaf_sends_up_again_by_every_other_spine_and_names_only_the_leaves_th
 def test_unequal_links_are_weights() -> None:
     of = view(plan(leaves=2, spines=2))
     links = tuple(Link(k.a, k.b, RATE_BPS * (3 if k.a == PortRef(leaf(1), 1) else 1)) for k in of.links)
-    tables = base(FabricView(of.switches, of.ports, links, of.hosts))[leaf(1)]
+    tables = base(FabricView(of.switches, links, of.hosts))[leaf(1)]
     assert route_to(tables, "10.0.2.1").actions[0].ports == (1, 1, 1, 2)
 
 

@@ -200,10 +200,11 @@ def test_switch_up_leaves_the_local_port_out() -> None:
 
 def test_all_ones_counters_are_unknown() -> None:
     ones = 2**64 - 1
-    counters = pb.PortCounters(port_no=1, rx_bytes=7, tx_bytes=ones, rx_packets=ones, tx_packets=3, tx_dropped=ones)
+    unknown = dict.fromkeys(("tx_bytes", "rx_packets", "tx_dropped", "tx_errors"), ones)
+    counters = pb.PortCounters(port_no=1, rx_bytes=7, tx_packets=3, **unknown)
     read = event_of(port_statistics=pb.PortStatistics(dpid=1, session_id="s", ports=[counters]))
     assert isinstance(read, events.PortStatisticsRead)
-    assert read.counters == {1: events.PortCounters(7, None, None, 3, None, 0)}
+    assert read.counters == {1: events.PortCounters(7, None, None, 3, None, 0, None, 0)}
 
 
 def test_batch_answers() -> None:

@@ -49,7 +49,7 @@ def pods(
                 core = 201 + (n * cores if planes else 0) + k
                 switches[core] = Switch(core, f"core{core}", Role.CORE, True)
                 join(spine, core)
-    return FabricView(switches, {}, tuple(links), ())
+    return FabricView(switches, tuple(links), ())
 
 
 def without(fabric: FabricView, *numbers: int) -> FabricView:

@@ -121,10 +121,10 @@ def topology(core: Core, now_s: float) -> TopologyView:
 
 
 def _speed_bps(core: Core, ref: PortRef) -> int:
-    port, switch = core.state.view.ports.get(ref), core.state.view.switches.get(ref.dpid)
-    if port is None or (switch is not None and switch.nicira and port.speed_bps == _VIRTUAL_PORT_BPS):
+    known, switch = core.discovery.ports.get(ref), core.state.view.switches.get(ref.dpid)
+    if known is None or (switch is not None and switch.nicira and known.port.speed_bps == _VIRTUAL_PORT_BPS):
         return 0
-    return port.speed_bps
+    return known.port.speed_bps
 
 
 def _unusable(core: Core, cable: Cable, now_s: float) -> LinkView:

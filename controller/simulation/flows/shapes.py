@@ -35,7 +35,7 @@ def planned_view(plan: FabricPlan) -> FabricView:
     cables = ((PortRef(dpid[k.a], k.a_port), PortRef(dpid[k.b], k.b_port), k.rate_bps) for k in plan.links)
     hosts = (Host(h.name, h.mac, (h.ipv4,), PortRef(dpid[h.switch], h.port), h.rate_bps, nic=h.nic) for h in plan.hosts)
     switches = {s.dpid: Switch(s.dpid, s.name, s.role, True) for s in plan.switches}
-    return FabricView(switches, {}, tuple(_link(a, b, rate) for a, b, rate in cables), tuple(hosts))
+    return FabricView(switches, tuple(_link(a, b, rate) for a, b, rate in cables), tuple(hosts))
 
 
 def _link(a: PortRef, b: PortRef, rate_bps: int) -> Link:
@@ -52,7 +52,7 @@ def shaped_view(shape: Shape) -> FabricView:
     ):
         for number in range(1, count + 1):
             switches[first + number] = Switch(first + number, f"{role}{number}", role, True)
-    return FabricView(switches, {}, tuple(_cables(shape)), tuple(_hosts(shape)))
+    return FabricView(switches, tuple(_cables(shape)), tuple(_hosts(shape)))
 
 
 def _cables(shape: Shape) -> Iterator[Link]:
@@ -87,4 +87,4 @@ def widened(view: FabricView) -> FabricView:
         return PortRef(port.dpid + _TWIN, port.port_no) if in_upper else PortRef(port.dpid, port.port_no + _TWIN)
 
     copies = tuple(_link(twin(link.a), twin(link.b), link.capacity_bps) for link in view.links)
-    return FabricView({**view.switches, **twins}, {}, view.links + copies, view.hosts)
+    return FabricView({**view.switches, **twins}, view.links + copies, view.hosts)
