@@ -99,6 +99,11 @@ class Chronicle:
         words = f"{name} may be used again ({origin})" if over else f"{name} is to be avoided ({origin})"
         self.history.note(Topic.DRAIN, name, f"{words}: {reason}" if reason else words, now_s, origin)
 
+    def kept(self, cable: Cable, reason: str, now_s: float) -> None:
+        """A link should be avoided, and is used like any other."""
+        name = self.target(cable)
+        self.history.note(Topic.LINK, name, f"{name} is gray and is used all the same: {reason}", now_s, acts=False)
+
     def request(
         self, event: CollectiveAnnounced | CollectiveWithdrawn | DrainWanted | UndrainWanted, now_s: float
     ) -> None:

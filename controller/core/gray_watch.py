@@ -3,8 +3,13 @@
 When a link is gray is decided in `health.gray`. It is avoided like one that an operator has drained (`avoidance`), make
 before break, and used all the same where nothing else joins two switches with hosts. While it is gray it is probed, so
 that it shows when it has become clean.
+
+Evidence that is the same everywhere has one cause, such as counters that do not count what they should, and acting on
+all of it would take the fabric out. So a leaf keeps at least half of its links, the least lossy ones, and people are
+told. A spine has no such limit: one that is worn loses on all its links, and its leaves have others.
 """
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -13,6 +18,7 @@ from controller.core.commands import Report, Severity
 from controller.core.remembered import Avoidance
 from controller.core.state import State
 from controller.fabric.discovery import Cable
+from controller.fabric.model import Role
 from controller.fabric.view import PlanIndex
 from controller.health.evidence import Evidence
 from controller.health.gray import GrayLinks
@@ -23,10 +29,12 @@ _PROBES_PER_BEAT = 15
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A link is gray from now on, or not any more; `reason` is the evidence in words."""
+    """A link is gray from now on, or not any more; `reason` is the evidence in words. `kept` says why it is used all
+    the same, in words; empty where it is not."""
 
     cable: Cable
     reason: str = ""
+    kept: str = ""
 
     @property
     def over(self) -> bool:
@@ -41,8 +49,10 @@ class GrayWatch:
         self.links = GrayLinks()
         # Whose avoidance is laid down in the state.
         self._acted_on: set[Cable] = set()
+        # Gray links that are not avoided, and why in words.
+        self.kept: dict[Cable, str] = {}
 
-    def follow(self, known: Collection[Cable], now_s: float) -> tuple[Verdict, ...]:
+    def follow(self, known: Collection[Cable], up: Collection[Cable], now_s: float) -> tuple[Verdict, ...]:
         """Which links have become gray, or are so no longer; the state says that they are to be avoided, or not."""
         gray = self.links.gray
         if not gray and not self._acted_on:
@@ -50,9 +60,30 @@ class GrayWatch:
         for cable in [cable for cable in gray if cable not in known]:
             self.links.forget(cable)
         self.links.release(now_s)
-        verdicts = [self._avoid(cable) for cable in sorted(gray.keys() - self._acted_on)]
-        verdicts += [self._release(cable) for cable in sorted(self._acted_on - gray.keys())]
+        verdicts = [self._release(cable) for cable in sorted(self._acted_on - gray.keys())]
+        told, self.kept = self.kept, {}
+        for cable in sorted(gray.keys() - self._acted_on, key=lambda cable: (-gray[cable].evidence.share, cable)):
+            why = self._why_kept(cable, up)
+            if not why:
+                verdicts.append(self._avoid(cable))
+                continue
+            self.kept[cable] = why
+            if cable not in told:
+                verdicts.append(Verdict(cable, self.worded(gray[cable].evidence), why))
         return tuple(verdicts)
+
+    def _why_kept(self, cable: Cable, up: Collection[Cable]) -> str:
+        """Which leaf at its ends can spare no more links, in words; empty where none is short of them."""
+        switches = self._state.view.switches
+        leaves = [end.dpid for end in cable if end.dpid in switches and switches[end.dpid].role is Role.LEAF]
+        if not leaves:
+            return ""
+        count = Counter(end.dpid for other in up for end in other)
+        spared = Counter(end.dpid for other in self._acted_on for end in other)
+        for leaf in leaves:
+            if spared[leaf] + 1 > max(1, count[leaf] // 2):
+                return f"of the {count[leaf]} links of {self._plan.name(leaf)} {spared[leaf]} are avoided already"
+        return ""
 
     def _avoid(self, cable: Cable) -> Verdict:
         reason = self.worded(self.links.gray[cable].evidence)
@@ -67,6 +98,9 @@ class GrayWatch:
 
     def report(self, verdict: Verdict) -> Report:
         name = " - ".join(f"{self._plan.name(end.dpid)}:{end.port_no}" for end in verdict.cable)
+        if verdict.kept:
+            why = f"{verdict.reason}; {verdict.kept}"
+            return Report(Severity.ERROR, f"link {name} is gray and is used all the same: {why}")
         if verdict.over:
             return Report(Severity.INFO, f"link {name} has been clean for long and may carry traffic again")
         return Report(Severity.WARNING, f"link {name} is gray and is avoided: {verdict.reason}")

@@ -77,7 +77,7 @@ class LinkWatch:
         for change in changes:
             self.gray.links.interrupt(change.cable)
         told = self._follow_bfd(now_s, changed=bool(changes))
-        verdicts = self.gray.follow(self.links.of, now_s)
+        verdicts = self.gray.follow(self.links.of, self.links.up, now_s)
         told += tuple(map(self.gray.report, verdicts))
         if not changes and self.links.spare == self._spare:
             return LinkNews(told, due_s=now_s if verdicts else None, gray=verdicts)

@@ -386,7 +386,10 @@ class Core:
         """Sends the beacons that are due, and looks for those that stay out."""
         news = self.watch.follow(now_s)
         for verdict in news.gray:
-            self.chronicle.avoided(verdict.cable, Origin.GRAY, verdict.reason, now_s, over=verdict.over)
+            if verdict.kept:
+                self.chronicle.kept(verdict.cable, f"{verdict.reason}; {verdict.kept}", now_s)
+            else:
+                self.chronicle.avoided(verdict.cable, Origin.GRAY, verdict.reason, now_s, over=verdict.over)
         if news.due_s is not None:
             self._fabric_changed(news.due_s)
             self.chronicle.links(self.usable, now_s)

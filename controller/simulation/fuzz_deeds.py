@@ -16,6 +16,8 @@ from controller.simulation.network import ModelNetwork
 # Two plugs change places: how often faster than any port notices, and how long they are out else.
 _QUICK_SHARE = 0.3
 _UNPLUGGED_S = 0.5
+# How often what a lossy cable loses arrives broken, and is counted as errors, rather than not at all.
+_BROKEN_SHARE = 0.5
 
 
 class Deeds:
@@ -79,7 +81,8 @@ class Deeds:
         ends = fuzz_gray.ends_of(cable)
         if ends is not None:
             sender = None if end == "both" else self._network.wiring.name_of(cable.a if end == "a" else cable.b)
-            self._network.make_lossy(cable, share, sender=sender)
+            broken = self._network.random.random() < _BROKEN_SHARE
+            self._network.make_lossy(cable, share, sender=sender, broken=broken)
             self.ever_lossy.add(ends)
 
     def _note_lossy(self) -> None:

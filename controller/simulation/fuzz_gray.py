@@ -30,8 +30,8 @@ def ends_of(cable: cables.Cable) -> Cable | None:
 
 
 def unnoticed(network: ModelNetwork, core: Core) -> Iterator[str]:
-    """Cables that lose packets, could be found out, and are not avoided."""
-    gray = core.state.avoided.of(Origin.GRAY)
+    """Cables that lose packets, could be found out, and are neither avoided nor kept for want of others."""
+    gray = core.state.avoided.of(Origin.GRAY).keys() | core.watch.gray.kept.keys()
     for cable in network.wiring.cables:
         ends = ends_of(cable)
         if ends is None or not cable.lossy_from or ends not in core.links.up or ends in gray:
