@@ -13,6 +13,7 @@ from itertools import product
 from _placement_cases import Case, equal, fluid_s, mixed, permutation, ring
 from _placement_store import Found, Seed, Store
 
+from controller.cli.output import libraries_aside
 from controller.placement import baselines, hedera
 from controller.placement.place import place
 from controller.placement.splitting import place_split
@@ -100,7 +101,8 @@ def measure(setting: Setting, seed: int, store: Store) -> None:
     key = (setting.fabric, setting.traffic, setting.failed, seed)
     if not store.has(key):
         case = setting.make(seed)
-        found = tuple(methods(case, seed, seed < setting.peers))
+        with libraries_aside():
+            found = tuple(methods(case, seed, seed < setting.peers))
         store.add(Seed(*key, len(case.problem.demands), found))
 
 

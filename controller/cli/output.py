@@ -3,10 +3,12 @@
 What the tables look like is decided in `tables`.
 """
 
+import ctypes
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -45,6 +47,22 @@ def complain(problems: Iterable[str]) -> None:
 def print_json(value: Any, *, compact: bool = False) -> None:
     """One JSON document on standard output; `compact` puts it on one line, for streams of documents."""
     print(json.dumps(value, indent=None if compact else 2, ensure_ascii=False), flush=True)
+
+
+@contextmanager
+def libraries_aside() -> Iterator[None]:
+    """While it lasts, what code in C prints goes to standard error (HiGHS says a word now and then): a document on
+    standard output must have it to itself. Nothing of our own may be printed meanwhile."""
+    sys.stdout.flush()
+    ours = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        # What C has buffered would come out later, and where it must not.
+        ctypes.CDLL(None).fflush(None)
+        os.dup2(ours, 1)
+        os.close(ours)
 
 
 def as_plain(message: "Message") -> dict[str, Any]:

@@ -82,7 +82,7 @@ def _compare(
 
     wanted = strategies or _strategies(simulation.file.strategies)
     found: dict[str, list[RunSummary]] = {}
-    with simulate_view.progress(len(wanted) * len(seeds)) as advance:
+    with output.libraries_aside(), simulate_view.progress(len(wanted) * len(seeds)) as advance:
         for each in wanted:
             found[each.name] = [_run(simulation, each, seed, advance) for seed in seeds]
     if as_json:
@@ -115,7 +115,7 @@ def _what_if(simulation: "Simulation", strategy: "Strategy", as_json: bool) -> N
     fabric = simulation.fabric_for(wider=strategy.wider)
     jobs, troubles = simulation.jobs(fabric, seed), simulation.impairments(fabric, seed)
     outcomes: list[Outcome] = []
-    with simulate_view.progress(len(failures(fabric))) as advance:
+    with output.libraries_aside(), simulate_view.progress(len(failures(fabric))) as advance:
         for outcome in what_if(fabric, jobs, strategy, seed, troubles, simulation.settings):
             outcomes.append(outcome)
             advance(outcome.failure.name)

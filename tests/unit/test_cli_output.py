@@ -1,6 +1,8 @@
 """Protobuf answers as plain JSON, and units as people write them."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 from cli_fakes import LARGE_DPID, plan, topology
@@ -89,3 +91,16 @@ def test_texts() -> None:
     assert [time_text(s) for s in (0, 1.29e-5, 0.0129, 0.9999, 61.25)] == ["0 s", "12.9 µs", "12.9 ms", "1 s", "61.2 s"]
     assert [gap_text(g) for g in (0.0, 1e-16, 0.0312, 1.0)] == ["0 %", "0 %", "3.12 %", "100 %"]
     assert [rate_text(r) for r in (0, 8e6, 100e9, 999.9e6)] == ["0 b/s", "8 Mb/s", "100 Gb/s", "1 Gb/s"]
+
+
+def test_what_code_in_c_prints_keeps_out_of_standard_output() -> None:
+    script = """
+import ctypes
+from controller.cli.output import libraries_aside, print_json
+with libraries_aside():
+    ctypes.CDLL(None).puts(b"a stray word")
+print_json({"a": 1})
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert json.loads(done.stdout) == {"a": 1}
+    assert done.stderr == "a stray word\n"
