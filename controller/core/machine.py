@@ -1,19 +1,15 @@
 """The core: one state machine that takes events and answers commands.
 
-`handle(event, now_s)` is the only way in. It changes the state, then settles: due beacons and reads are asked for,
-paths are placed anew where the fabric or the jobs have changed, and the switches are brought one stage nearer to
-what they should hold. It never waits, never looks at a clock and never fails on what the network sends it.
+`handle(event, now_s)` is the only way in. It changes the state, then settles (`settling`): due beacons and reads are
+asked for, paths are placed anew where the fabric or the jobs have changed, and the switches are brought one stage
+nearer to what they should hold. It never waits, never looks at a clock and never fails on what the network sends it.
 """
 
 from collections.abc import Mapping
-from functools import partial
-from math import inf
 
-from controller.core import absent, capacity, drains, fitting, planning, requests
+from controller.core import absent, capacity, drains, planning, requests
 from controller.core.avoidance import Origin
-from controller.core.chronicle import Chronicle
-from controller.core.commands import Command, ConfigureQueues, ReadPortStatistics, Report, Severity
-from controller.core.comparing import Comparisons
+from controller.core.commands import Command, ConfigureQueues, Report, Severity
 from controller.core.events import (
     BatchAnswered,
     BfdRead,
@@ -37,76 +33,29 @@ from controller.core.events import (
     UndrainWanted,
 )
 from controller.core.history import Entry
-from controller.core.learning import Learning
-from controller.core.link_watch import SETTLE_S, LinkWatch
-from controller.core.memory import Memory, worth_remembering
-from controller.core.packets import PacketHandler
-from controller.core.reconcile import Reconciler
-from controller.core.searching import Searches
+from controller.core.link_watch import SETTLE_S
 from controller.core.settings import CoreSettings
-from controller.core.state import State, SwitchState
-from controller.core.survey import Survey
-from controller.fabric.answers import Answers
-from controller.fabric.discovery import Cable, Discovery
-from controller.fabric.hosts import HostTable
+from controller.core.settling import Settling
+from controller.core.state import SwitchState
 from controller.fabric.model import PortRef
-from controller.fabric.view import PlanIndex
-from controller.pipeline.compile import BEACON_PUNT, merged
+from controller.pipeline.compile import BEACON_PUNT
 from controller.pipeline.rules import SwitchTables
-from controller.placement.moves import Replan
 from controller.qos.queues import port_queues
 
 # What does not by itself call for a look at every switch.
 _CALM_EVENTS = (Tick, PacketReceived, PortStatisticsRead)
 
 
-class Core:
+class Core(Settling):
     """See the module. `revision` grows with every change of plan or topology."""
 
     def __init__(self, settings: CoreSettings) -> None:
-        self.settings = settings
-        self.state = State()
-        self.plan = PlanIndex.of(settings.plan)
-        # The key is random for each run, which is all that is asked of the seed.
-        self.discovery = Discovery(settings.beacon_period_s, int.from_bytes(settings.beacon_key[:4], "big"))
-        self.answers = Answers()
-        self.watch = LinkWatch(settings, self.plan, self.state, self.discovery, self.answers)
-        self.links, self.heartbeats, self.rates = self.watch.links, self.watch.heartbeats, self.watch.rates
-        self.chronicle = Chronicle(self.state, self.plan, self.links)
-        self.hosts = HostTable(settings.plan)
-        self.discovery.leads_to_host = self.hosts.is_host_port
+        super().__init__(settings)
         # Switches that are known to punt beacons, in their present session.
         self._listening: set[int] = set()
-        self.packets = PacketHandler(settings.beacon_key, self.discovery, self.hosts, self.plan.port_name)
-        self.survey = Survey(settings, self.plan, self.state, self.watch, self.hosts, self.packets)
-        self.reconciler = Reconciler(
-            self.state,
-            settings.batch_timeout_s,
-            settings.audit_period_s,
-            drain_s=settings.drain_s,
-            change_timeout_s=settings.change_timeout_s,
-            foreign=settings.foreign,
-        )
-        # As read of the ports; whether they are large enough is `views.port_sizes`'s to say.
-        self.mtu_bytes: dict[PortRef, int] = {}
-        self.memory = Memory()
-        self.comparisons = Comparisons(self.state)
-        self.searches = Searches(self.state, settings.aside_above_flows)
-        self.learning = Learning(settings.beacon_period_s, set(self.plan.names))
-        self._silent: frozenset[int] = frozenset()
-        # State's revision, changes and silent switches when everything was last settled.
-        self._noted: tuple[int, int, frozenset[int]] | None = None
-        self._capacity_alarms: dict[str, str] = {}
-        # When a plan that could gain by moving live flows is looked at for that; None: it could not, or has been.
-        self.moves_due_s: float | None = None
-        # When to see whether what ports have told changes the view; None: they have told nothing.
-        self._glance_due_s: float | None = None
         # When the shell was asked to come back at the latest, and when that is for more than beacons.
         self._wanted_s: float | None = None
         self._settle_due_s: float | None = None
-        # Something has changed since all was last settled.
-        self._stirred = False
-        self._periodic_due_s = float("-inf")
 
     @property
     def revision(self) -> int:
@@ -146,15 +95,6 @@ class Core:
     def next_deadline_s(self) -> float | None:
         """When `Tick` is wanted at the latest; None only while no switch has ever connected."""
         return self._wanted_s
-
-    def _next_settling_s(self) -> float | None:
-        deadlines = [*self.reconciler.deadlines(), *capacity.retries_due_s(self.state), *self.comparisons.deadlines()]
-        due_s = (self.state.replan_due_s, self._glance_due_s, self.moves_due_s, self.memory.next_deadline_s())
-        deadlines += [due for due in due_s if due is not None]
-        deadlines += self._overdue_s()
-        if any(s.session_id for s in self.state.switches.values()):
-            deadlines.append(self._periodic_due_s)
-        return min(deadlines, default=None)
 
     # --- events ----------------------------------------------------------------------------------------
 
@@ -304,8 +244,7 @@ class Core:
         if lost_host:
             self._fabric_changed(now_s)
         else:
-            # Both ends of a link tell that it is gone, and the first has been acted on: the second is seldom news.
-            self._glance_due_s = min(now_s + SETTLE_S, self._glance_due_s or inf)
+            self._ports_changed(now_s + SETTLE_S)
         return []
 
     def _remove_port(self, ref: PortRef, now_s: float) -> None:
@@ -366,21 +305,13 @@ class Core:
             self._jobs_changed(now_s)
         return commands
 
-    def _fabric_changed(self, due_s: float) -> None:
-        self.state.base_stale = True
-        self._jobs_changed(due_s)
-
-    def _glance(self, now_s: float) -> None:
-        self._glance_due_s = None
-        if self.survey.shows_news():
-            self._fabric_changed(now_s)
-
-    def _jobs_changed(self, due_s: float) -> None:
-        self._stirred = True
-        due = self.state.replan_due_s
-        self.state.replan_due_s = due_s if due is None else min(due, due_s)
-
-    # --- settling --------------------------------------------------------------------------------------
+    def _plan_found(self, event: PlanFound, now_s: float) -> list[Command]:
+        better = self.searches.take(event)
+        if better is not None:
+            self._replan(now_s, better=better)
+            # What was found is the best that is known: it is looked at again when something changes.
+            self.moves_due_s = None
+        return []
 
     def _listen(self, now_s: float) -> list[Command]:
         """Sends the beacons that are due, and looks for those that stay out."""
@@ -395,160 +326,3 @@ class Core:
             self.chronicle.links(self.usable, now_s)
         unplanned = [end for end in news.came_up if not self.plan.rate_bps.get(end)]
         return [*news.commands, *self.packets.warn_of_speeds(unplanned), *self.watch.due(now_s)]
-
-    def _settle(self, now_s: float) -> list[Command]:
-        commands: list[Command] = []
-        if now_s >= self._periodic_due_s:
-            commands += self._periodic(now_s)
-        commands += self.reconciler.give_up_late(now_s)
-        commands += self.comparisons.give_up(now_s)
-        commands += self.reconciler.ask_tables(now_s)
-        if capacity.retry(self.state, now_s, settled=self.reconciler.settled):
-            self._fabric_changed(now_s)
-        self._suspect_overdue(now_s)
-        silent = planning.silent_switches(self.state)
-        if silent != self._silent:
-            # An agent takes all its sessions with it, one by one. A switch that is back is told what is meant now.
-            some_are_back = not self._silent <= silent
-            self.chronicle.silent(self._silent, silent, now_s)
-            self._silent = silent
-            self._jobs_changed(now_s if some_are_back else now_s + SETTLE_S)
-        if self.reconciler.holding and (self.reconciler.hold_is_over(now_s) or self._everything_is_seen(now_s)):
-            self._end_learning(now_s)
-            self._fabric_changed(now_s)
-        if self._glance_due_s is not None and now_s >= self._glance_due_s:
-            self._glance(now_s)
-        if self.state.replan_due_s is not None and now_s >= self.state.replan_due_s:
-            self._replan(now_s)
-        elif self.moves_due_s is not None and now_s >= self.moves_due_s:
-            commands += self._reconsider(now_s)
-        # Written down while the switches work: callers hear of it when both are done, and a repair waits for no disk.
-        batches = self.reconciler.next_batches(now_s)
-        self.chronicle.sent(batches)
-        commands += batches
-        commands += self.memory.due(now_s)
-        if self.reconciler.switched_over:
-            self.chronicle.history.carried_out(now_s)
-        settled = self.state.replan_due_s is None and self._glance_due_s is None and self.reconciler.settled
-        if settled:
-            commands += self._note_settled()
-        carried_out = settled and not self.memory.busy
-        if self.state.waiters and carried_out:
-            commands += requests.answers(self.state, self.memory.problem)
-        return commands
-
-    @property
-    def usable(self) -> tuple[Cable, ...]:
-        """The links that paths may use; sorted."""
-        return self.watch.usable
-
-    def _everything_is_seen(self, now_s: float) -> bool:
-        sessions = {s.dpid for s in self.state.switches.values() if s.session_id}
-        return self.learning.is_done(now_s, partial(self.discovery.told, sessions), self.answers, sessions)
-
-    def _suspect_overdue(self, now_s: float) -> None:
-        """A switch may freeze while nothing is to be changed on it: then its statistics stay out."""
-        for switch in self.state.switches.values():
-            due_s = self._overdue_of(switch)
-            if due_s is not None and now_s >= due_s:
-                self.reconciler.suspect(switch, now_s)
-
-    def _overdue_of(self, switch: SwitchState) -> float | None:
-        """When the switch is to be suspected for what it owes; None where that would change nothing."""
-        if not switch.ready or switch.in_flight:
-            return None
-        asked_s = self.answers.owing_since_s(switch.dpid, switch.heard_s)
-        return None if asked_s is None else asked_s + self.settings.batch_timeout_s
-
-    def _overdue_s(self) -> list[float]:
-        found = (self._overdue_of(switch) for switch in self.state.switches.values())
-        return [due_s for due_s in found if due_s is not None]
-
-    def _note_settled(self) -> list[Command]:
-        """The switches hold what was decided: what that means for later, and what people should know about it."""
-        seen = (self.state.revision, self.state.changes_sent, self._silent)
-        if seen == self._noted:
-            return []
-        self._noted = seen
-        planning.note_laid(self.state)
-        before, self._capacity_alarms = self._capacity_alarms, capacity.alarms(self.state, self.plan.name)
-        for key in before:
-            self.state.alarms.pop(key, None)
-        self.state.alarms |= self._capacity_alarms
-        return [
-            Report(Severity.ERROR, sentence) if new else Report(Severity.INFO, f"over: {sentence}")
-            for sentence, new in capacity.changed(before, self._capacity_alarms)
-        ]
-
-    def _periodic(self, now_s: float) -> list[Command]:
-        self._periodic_due_s = now_s + self.settings.statistics_period_s
-        if self.survey.servers_have_changed():
-            # Looked at now and then, or whoever is plugged in could have everything worked out anew at will.
-            self._fabric_changed(now_s)
-        sessions = [(s.dpid, s.session_id) for s in self.state.switches.values() if s.session_id]
-        reads: list[Command] = [
-            ReadPortStatistics(dpid, session)
-            for dpid, session in sessions
-            if not self.heartbeats.watches(dpid) and self.answers.ask(dpid, now_s)
-        ]
-        return reads + self.packets.probe_planned({dpid for dpid, _ in sessions})
-
-    def _reconsider(self, now_s: float) -> list[Command]:
-        """Everything has been still for a while: live flows may be moved now, if the plan gains enough by it."""
-        self.moves_due_s = None
-        if not planning.could_gain(self.state):
-            return []
-        if not self.reconciler.settled:
-            self.moves_due_s = now_s + self.settings.calm_s
-        elif self.searches.wanted:
-            return [self.searches.ask()]
-        else:
-            self._replan(now_s, may_move=True)
-        return []
-
-    def _plan_found(self, event: PlanFound, now_s: float) -> list[Command]:
-        better = self.searches.take(event)
-        if better is not None:
-            self._replan(now_s, better=better)
-            # What was found is the best that is known: it is looked at again when something changes.
-            self.moves_due_s = None
-        return []
-
-    def _replan(self, now_s: float, *, may_move: bool = False, better: Replan | None = None) -> None:
-        self.state.replan_due_s = None
-        if self.state.base_stale:
-            self._glance_due_s = None
-            self._look_at_fabric(now_s)
-        used = {hop for path in self.state.paths.values() for hop in path}
-        base = capacity.without_withheld(self.state, self.survey.base)
-        self.chronicle.history.planning()
-        planning.replan(self.state, self.rates.background_bps(used, now_s), base, may_move=may_move, better=better)
-        # What was looked at once is left as it is until something changes.
-        self.moves_due_s = now_s + self.settings.calm_s if not may_move and planning.could_gain(self.state) else None
-        capacity.plan_retries(self.state, now_s)
-        self.reconciler.set_desired(merged(base, fitting.tables(self.state)))
-        if not self.state.learning:
-            planning.take_over_restored(self.state)
-        self.memory.want(worth_remembering(self.state, self.hosts, self.usable))
-        self.state.revision += 1
-
-    def _end_learning(self, now_s: float) -> None:
-        """From now on only what has been seen counts, and what switches that are away cannot show."""
-        self.reconciler.release()
-        self.learning.end()
-        absent.believe(self.state, self.discovery, self.hosts, self.usable)
-        self.hosts.remembered.clear()
-        if self.state.learning:
-            self.chronicle.known(now_s)
-        self.state.learning = False
-
-    def _look_at_fabric(self, now_s: float) -> None:
-        self.state.base_stale = False
-        if not self.state.learning:
-            absent.forget_unreached(self.state, self.discovery, self.hosts, self.usable)
-        self.survey.look()
-        if self.survey.is_as_planned() and (self.state.learning or self.reconciler.holding):
-            self._end_learning(now_s)
-            self.survey.look()
-        self.chronicle.needed(now_s)
-        self.survey.compile()
