@@ -151,6 +151,9 @@ class GrayLinks:
         if direction.receiver_first is None or (direction.marks and now_s < direction.marks[-1].at_s + SPACING_S):
             return
         direction.marks.append(_Mark(now_s, direction.receiver_first, sender_first))
+        # The next one begins later than this one ends: an outage that reaches over both lets the receiver's count
+        # stand still between them, so that no single outage is ever seen in three parts.
+        direction.receiver_first = None
 
     def _judge(self, cable: Cable, here: PortRef, far: PortRef, now_s: float) -> bool:
         """Whether the link has become gray, by what was just read `here`."""

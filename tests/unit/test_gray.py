@@ -128,6 +128,34 @@ def test_one_burst_is_no_evidence() -> None:
     assert bench.evidence is None
 
 
+def test_one_outage_is_no_evidence_where_a_round_of_readings_is_missing() -> None:
+    """As when the agent dies and the cable is mended in the same second (fuzzing, seed 40960)."""
+    bench = Bench(3, 0.0, slowest_s=0.002)
+
+    def read(*ends: PortRef) -> None:
+        for end in ends:
+            bench.read(end)
+
+    for _ in range(2):
+        read(B, A)
+        bench.pass_time(1.0)
+        read(A, B)
+        bench.pass_time(1.0)
+    read(B, A)
+    bench.pass_time(0.01)
+    bench.share = 1.0
+    bench.pass_time(1.0)
+    read(A, B)
+    bench.share = 0.0
+    bench.pass_time(2.0)
+    read(A, B)
+    bench.pass_time(1.0)
+    read(B, A)
+    bench.pass_time(1.0)
+    read(A, B)
+    assert bench.evidence is None
+
+
 def test_what_the_sender_dropped_itself_was_never_sent() -> None:
     bench = Bench(4, 0.02)
     dropped = bench.at[A]
