@@ -30,9 +30,9 @@ _TABLE_FEATURES = struct.Struct("!HB5x32x8x8x4xI")
 _GROUP_FEATURES = struct.Struct("!II4I16x")
 # Type, length, and what meter and goto instructions hold.
 _INSTRUCTION = struct.Struct("!HHI")
-# Port, packets, bytes, drops and errors (each received and sent), and the seconds of its life; the kinds of errors,
-# collisions and nanoseconds are passed over.
-_PORT_STATS = struct.Struct("!I4x8Q32xI4x")
+# Port, packets, bytes, drops and errors (each received and sent), overruns, and the seconds of its life; the other
+# kinds of errors, collisions and nanoseconds are passed over.
+_PORT_STATS = struct.Struct("!I4x8Q8xQ16xI4x")
 # Header, buffer, length and reason are passed over; table, cookie, and how long the match is.
 _PACKET_IN = struct.Struct("!8x4x2xxBQ2xH")
 _MATCH_HEADER_BYTES = 4
@@ -135,6 +135,7 @@ def decode_counters(data: bytes) -> list[link_pb2.PortCounters]:
             tx_dropped=tx_dropped,
             rx_errors=rx_errors,
             tx_errors=tx_errors,
+            rx_over_errors=rx_over_errors,
             duration_s=duration_s,
         )
         for (
@@ -147,6 +148,7 @@ def decode_counters(data: bytes) -> list[link_pb2.PortCounters]:
             tx_dropped,
             rx_errors,
             tx_errors,
+            rx_over_errors,
             duration_s,
         ) in _PORT_STATS.iter_unpack(data)
     ]

@@ -70,7 +70,8 @@ def fuzz(
         return
     chosen = range(seed, seed + 1) if seed is not None else range(first, first + seeds)
     start_s = time.monotonic()
-    done = _run_all(chosen, events, jobs or os.cpu_count() or 1)
+    with output.libraries_aside():
+        done = _run_all(chosen, events, jobs or os.cpu_count() or 1)
     elapsed_s = time.monotonic() - start_s
     failed = sorted(done.failed, key=lambda f: f.seed)
     if as_json:
@@ -162,7 +163,8 @@ def _replay(path: Path, as_json: bool) -> None:
         recorded = load(path)
     except (OSError, ValueError) as error:
         raise bad_input(str(error)) from error
-    failure = replay(recorded)
+    with output.libraries_aside():
+        failure = replay(recorded)
     if as_json:
         output.print_json({"failure": None if failure is None else asdict(failure)})
     elif failure is None:

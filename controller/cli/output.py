@@ -53,6 +53,10 @@ def print_json(value: Any, *, compact: bool = False) -> None:
 def libraries_aside() -> Iterator[None]:
     """While it lasts, what code in C prints goes to standard error (HiGHS says a word now and then): a document on
     standard output must have it to itself. Nothing of our own may be printed meanwhile."""
+    if getattr(sys, "stdout", None) is None:
+        # It is closed, so nothing can get into it.
+        yield
+        return
     sys.stdout.flush()
     ours = os.dup(1)
     os.dup2(2, 1)

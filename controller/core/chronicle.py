@@ -6,8 +6,10 @@ says what there is.
 
 from collections.abc import Iterable, Sequence
 
+from controller.core.avoidance import Origin
 from controller.core.commands import Command, SendBatch
 from controller.core.events import CollectiveAnnounced, CollectiveWithdrawn, DrainWanted, UndrainWanted
+from controller.core.gray_watch import Turn, Verdict
 from controller.core.history import History, Topic
 from controller.core.remembered import Cable, Target
 from controller.core.state import State
@@ -99,10 +101,18 @@ class Chronicle:
         words = f"{name} may be used again ({origin})" if over else f"{name} is to be avoided ({origin})"
         self.history.note(Topic.DRAIN, name, f"{words}: {reason}" if reason else words, now_s, origin)
 
-    def kept(self, cable: Cable, reason: str, now_s: float) -> None:
-        """A link should be avoided, and is used like any other."""
-        name = self.target(cable)
-        self.history.note(Topic.LINK, name, f"{name} is gray and is used all the same: {reason}", now_s, acts=False)
+    def gray(self, verdict: Verdict, now_s: float) -> None:
+        """What becomes of a link that loses packets, or has lost some."""
+        name = self.target(verdict.cable)
+        match verdict.turn:
+            case Turn.AVOIDED | Turn.RELEASED:
+                over = verdict.turn is Turn.RELEASED
+                self.avoided(verdict.cable, Origin.GRAY, verdict.reason, now_s, over=over)
+            case Turn.KEPT:
+                message = f"{name} is gray and is used all the same: {verdict.reason}"
+                self.history.note(Topic.LINK, name, message, now_s, acts=verdict.acts)
+            case Turn.CLEAN:
+                self.history.note(Topic.LINK, name, f"{name} has been clean for long", now_s, acts=False)
 
     def request(
         self, event: CollectiveAnnounced | CollectiveWithdrawn | DrainWanted | UndrainWanted, now_s: float

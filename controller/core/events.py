@@ -106,6 +106,7 @@ class PortCounters:
     rx_packets: int | None = None
     tx_packets: int | None = None
     tx_dropped: int | None = None
+    # Without overruns, which are congestion.
     rx_errors: int | None = None
     tx_errors: int | None = None
     duration_s: int = 0

@@ -77,17 +77,18 @@ class LinkWatch:
         for change in changes:
             self.gray.links.interrupt(change.cable)
         told = self._follow_bfd(now_s, changed=bool(changes))
-        verdicts = self.gray.follow(self.links.of, self.links.up, now_s)
+        verdicts = self.gray.follow(self.links.of, self.links.up, now_s, changed=bool(changes))
+        acts = any(verdict.acts for verdict in verdicts)
         told += tuple(map(self.gray.report, verdicts))
         if not changes and self.links.spare == self._spare:
-            return LinkNews(told, due_s=now_s if verdicts else None, gray=verdicts)
+            return LinkNews(told, due_s=now_s if acts else None, gray=verdicts)
         self._spare = set(self.links.spare)
         before, self._last_resort = self._last_resort, self._needed()
         lost = not before <= self._last_resort | self.links.up or any(c.before is LinkState.UP for c in changes)
-        due_s = now_s if verdicts else None
+        due_s = now_s if acts else None
         if lost or before != self._last_resort or any(c.after is LinkState.UP for c in changes):
             self._usable = None
-            due_s = now_s if lost or verdicts else now_s + SETTLE_S + _SETTLE_PER_LINK_S * len(self.links.up)
+            due_s = now_s if lost or acts else now_s + SETTLE_S + _SETTLE_PER_LINK_S * len(self.links.up)
             if self._settings.heartbeat_period_s:
                 self.discovery.pace(2 * len(self.links.up))
         reports = (self._report(change) for change in changes)

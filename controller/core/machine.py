@@ -8,7 +8,6 @@ nearer to what they should hold. It never waits, never looks at a clock and neve
 from collections.abc import Mapping
 
 from controller.core import absent, capacity, drains, planning, requests
-from controller.core.avoidance import Origin
 from controller.core.commands import Command, ConfigureQueues, Report, Severity
 from controller.core.events import (
     BatchAnswered,
@@ -317,10 +316,7 @@ class Core(Settling):
         """Sends the beacons that are due, and looks for those that stay out."""
         news = self.watch.follow(now_s)
         for verdict in news.gray:
-            if verdict.kept:
-                self.chronicle.kept(verdict.cable, f"{verdict.reason}; {verdict.kept}", now_s)
-            else:
-                self.chronicle.avoided(verdict.cable, Origin.GRAY, verdict.reason, now_s, over=verdict.over)
+            self.chronicle.gray(verdict, now_s)
         if news.due_s is not None:
             self._fabric_changed(news.due_s)
             self.chronicle.links(self.usable, now_s)

@@ -29,6 +29,8 @@ from controller.health.port_errors import PortErrors
 
 LEAST_SENT = 1000
 _CLEAN_SPANS = (1, 6, 30)
+# What is known of packets is of use while the latest reading is no older than this.
+_LATELY_S = 10.0
 # Clean for so long, a gray link may carry traffic again; twice as long each time that it turns out gray anew.
 _HOLD_S, _LONGEST_HOLD_S = 60.0, 3600.0
 
@@ -103,6 +105,8 @@ class GrayLinks:
     """Mutable; owned by the core. All times are the core's seconds."""
 
     gray: dict[Cable, Gray] = field(default_factory=dict)
+    # Grows with every change of `gray` and of its evidence, which is the worst that was seen.
+    revision: int = 0
     # How late the counters of a switch may be; none unless it is here.
     late_s: dict[int, float] = field(default_factory=dict)
     errors: PortErrors = field(default_factory=PortErrors)
@@ -122,7 +126,7 @@ class GrayLinks:
         found = []
         for cable in cables:
             here, far = cable if cable[0].dpid == dpid else cable[::-1]
-            self.errors.take(here, counters.get(here.port_no), now_s)
+            marked = self.errors.take(here, counters.get(here.port_no), now_s)
             reading = _reading(counters.get(here.port_no), asked_s, now_s)
             before = self._readings.pop(here, None)
             if reading is not None:
@@ -131,8 +135,8 @@ class GrayLinks:
             other = self._readings.get(far)
             if before is not None and reading is not None and other is not None and _just_after(other, reading, before):
                 self._direction(here, far).receiver_first = (reading.sent, other.received)
-                self._mark(far, here, (other.sent, reading.received), now_s)
-            if self._judge(cable, here, far, now_s):
+                marked |= self._mark(far, here, (other.sent, reading.received), now_s)
+            if marked and self._judge(cable, here, far, now_s):
                 found.append(cable)
         return found
 
@@ -146,32 +150,40 @@ class GrayLinks:
         if before is None or reading is None or reading.sent <= before.sent:
             self._directions.pop((here, far), None)
 
-    def _mark(self, sender: PortRef, receiver: PortRef, sender_first: tuple[int, int], now_s: float) -> None:
+    def _mark(self, sender: PortRef, receiver: PortRef, sender_first: tuple[int, int], now_s: float) -> bool:
+        """Whether there is a new mark."""
         direction = self._direction(sender, receiver)
         if direction.receiver_first is None or (direction.marks and now_s < direction.marks[-1].at_s + SPACING_S):
-            return
+            return False
         direction.marks.append(_Mark(now_s, direction.receiver_first, sender_first))
         # The next one begins later than this one ends: an outage that reaches over both lets the receiver's count
         # stand still between them, so that no single outage is ever seen in three parts.
         direction.receiver_first = None
+        return True
 
     def _judge(self, cable: Cable, here: PortRef, far: PortRef, now_s: float) -> bool:
         """Whether the link has become gray, by what was just read `here`."""
-        known = self.gray.get(cable)
+        known, evidence = self.gray.get(cable), self._evidence(cable, here, far)
         if known is not None:
             if not self._is_clean(far, here) or self.errors.rise(here, far):
                 known.clean_since_s = now_s
+            if evidence is not None and evidence.share > known.evidence.share:
+                known.evidence = evidence
+                self.revision += 1
             return False
-        late_s = sum(self.late_s.get(end.dpid, 0.0) for end in cable)
-        judged = self._directions.get((far, here))
-        evidence = judged.verdict(far, here, late_s) if judged is not None and judged.marks else None
-        evidence = evidence or self.errors.evidence(far, here) or self.errors.evidence(here, far)
         if evidence is None:
             return False
         held_s, counts_until_s = self._past.get(cable, (0.0, now_s))
         hold_s = min(_LONGEST_HOLD_S, 2 * held_s) if now_s < counts_until_s else _HOLD_S
         self.gray[cable] = Gray(evidence, now_s, now_s, hold_s)
+        self.revision += 1
         return True
+
+    def _evidence(self, cable: Cable, here: PortRef, far: PortRef) -> Evidence | None:
+        late_s = sum(self.late_s.get(end.dpid, 0.0) for end in cable)
+        direction = self._directions.get((far, here))
+        compared = direction.verdict(far, here, late_s) if direction is not None and direction.marks else None
+        return compared or self.errors.evidence(far, here) or self.errors.evidence(here, far)
 
     def _is_clean(self, sender: PortRef, receiver: PortRef) -> bool:
         direction = self._directions.get((sender, receiver))
@@ -179,23 +191,27 @@ class GrayLinks:
 
     def release(self, now_s: float) -> list[Cable]:
         """Those that have been clean for long enough: they are not gray any more. Only readings bring that about."""
-        clean = [cable for cable, gray in self.gray.items() if now_s >= gray.released_at_s and self._is_known(cable)]
+        clean = [c for c, gray in self.gray.items() if now_s >= gray.released_at_s and self._is_known(c, gray, now_s)]
         for cable in clean:
             gray = self.gray.pop(cable)
             self._past[cable] = (gray.hold_s, now_s + 4 * gray.hold_s)
+            self.revision += 1
         return clean
 
-    def _is_known(self, cable: Cable) -> bool:
-        """Enough was sent in both directions, of late, to be sure."""
-        return all(self._sent_lately(*way, cable) >= LEAST_SENT for way in (cable, cable[::-1]))
+    def _is_known(self, cable: Cable, gray: Gray, now_s: float) -> bool:
+        """Enough was sent, of late, to be sure: in both directions, or past the port that has counted errors."""
+        by = gray.evidence.counted_by
+        if by is not None:
+            return self.errors.frames_lately(by, now_s, is_sender=by == gray.evidence.sender) >= LEAST_SENT
+        return all(self._compared_lately(way, now_s) >= LEAST_SENT for way in (cable, cable[::-1]))
 
-    def _sent_lately(self, sender: PortRef, receiver: PortRef, cable: Cable) -> int:
-        """What has shown whether anything is lost; where a port's errors were the evidence, their count is enough."""
-        least, way = max(_CLEAN_SPANS), self._directions.get((sender, receiver))
-        compared = way.lost(len(way.marks) - 1 - least, -1)[1] if way is not None and len(way.marks) > least else 0
-        if self.gray[cable].evidence.counted_by is None:
-            return compared
-        return max(compared, self.errors.frames_lately(receiver) or 0)
+    def _compared_lately(self, way: tuple[PortRef, PortRef], now_s: float) -> int:
+        """How many packets of about the last half minute are known to have been lost or not."""
+        found = self._directions.get(way)
+        last = len(found.marks) - 1 if found is not None else 0
+        if found is None or last < max(_CLEAN_SPANS) or now_s > found.marks[last].at_s + _LATELY_S:
+            return 0
+        return found.lost(last - max(_CLEAN_SPANS), last)[1]
 
     def interrupt(self, cable: Cable) -> None:
         """The link is down: what was lost since it last was up was lost by an outage, which others judge."""
@@ -205,7 +221,8 @@ class GrayLinks:
 
     def forget(self, cable: Cable) -> None:
         """The cable is there no more."""
-        self.gray.pop(cable, None)
+        if self.gray.pop(cable, None) is not None:
+            self.revision += 1
         self.interrupt(cable)
 
 

@@ -4,7 +4,8 @@ One port's own count needs no other to compare it with, so it shows what a worn 
 end's counters are unknown, late, or read out of order, and where there is little traffic. The other way round it proves
 nothing: many ports have no such counter, and a cable that swallows frames leaves no trace in one.
 
-A verdict needs errors in each part of a time (`evidence`): those of a plug that was pulled come in one burst.
+A verdict needs errors in each part of a time (`evidence`): those of a plug that was pulled come in one burst. A port
+that has never counted one costs nothing.
 """
 
 from collections import deque
@@ -14,8 +15,8 @@ from dataclasses import dataclass, field
 from controller.fabric.model import PortRef
 from controller.health.evidence import PARTS, SPACING_S, SPANS, Counters, Evidence, is_enough
 
-# Over so many marks, the last minute or so, errors keep a link from being called clean.
-_CLEAN_MARKS = 30
+# How many frames have passed lately is counted over so many marks, and told while the latest is no older than this.
+_LATELY_MARKS, _LATELY_S = 30, 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,25 +35,34 @@ class _Mark:
 class PortErrors:
     """Mutable; owned by `gray`. All times are the core's seconds."""
 
-    # By port, and whether it is what the port sends.
+    # By port, and whether it is what the port sends; only where errors have been counted.
     _marks: dict[tuple[PortRef, bool], deque[_Mark]] = field(default_factory=dict)
 
-    def take(self, port: PortRef, counters: Counters | None, now_s: float) -> None:
-        """A reading of the port; with `counters` unknown, what was gathered says nothing any more."""
-        received = (counters.rx_packets, counters.rx_errors) if counters is not None else (None, None)
-        sent = (counters.tx_packets, counters.tx_errors) if counters is not None else (None, None)
-        self._note((port, False), *received, now_s)
-        self._note((port, True), *sent, now_s)
+    def take(self, port: PortRef, counters: Counters | None, now_s: float) -> bool:
+        """A reading of the port, None: it is not among those that were read. Whether there is anything new to judge."""
+        if counters is None:
+            self.forget((port,))
+            return False
+        if not self._marks and not counters.rx_errors and not counters.tx_errors:
+            return False
+        received = self._note((port, False), counters.rx_packets, counters.rx_errors, now_s)
+        sent = self._note((port, True), counters.tx_packets, counters.tx_errors, now_s)
+        return received or sent
 
-    def _note(self, way: tuple[PortRef, bool], good: int | None, errors: int | None, now_s: float) -> None:
-        if good is None or errors is None:
+    def _note(self, way: tuple[PortRef, bool], good: int | None, errors: int | None, now_s: float) -> bool:
+        """Whether there is a new mark."""
+        if good is None or not errors:
+            # Unknown, or begun again; what was gathered says nothing any more.
             self._marks.pop(way, None)
-            return
+            return False
         marks, mark = self._marks.get(way), _Mark(now_s, good + errors, errors)
         if marks is None or mark.has_begun_again(marks[-1]):
             self._marks[way] = deque([mark], maxlen=max(SPANS) + 1)
-        elif now_s >= marks[-1].at_s + SPACING_S:
-            marks.append(mark)
+            return False
+        if now_s < marks[-1].at_s + SPACING_S:
+            return False
+        marks.append(mark)
+        return True
 
     def _of(self, port: PortRef, *, is_sender: bool) -> Sequence[_Mark]:
         return self._marks.get((port, is_sender), ())
@@ -61,6 +71,8 @@ class PortErrors:
         """That packets from one port to the other get lost, by the count of either."""
         for port, is_sender in ((receiver, False), (sender, True)):
             marks = self._of(port, is_sender=is_sender)
+            if not marks or marks[-1].errors == marks[0].errors:
+                continue
             last = len(marks) - 1
             for span in (span for span in SPANS if span <= last):
                 begin, end = marks[last - span], marks[last]
@@ -74,11 +86,12 @@ class PortErrors:
         found = (self._of(receiver, is_sender=False), self._of(sender, is_sender=True))
         return any(len(marks) > 1 and marks[-1].errors > marks[-2].errors for marks in found)
 
-    def frames_lately(self, receiver: PortRef) -> int | None:
-        """How many frames the port has received in about the last half minute; None: it has not been read for so
-        long, or does not count errors."""
-        marks = self._of(receiver, is_sender=False)
-        return marks[-1].frames - marks[-1 - _CLEAN_MARKS].frames if len(marks) > _CLEAN_MARKS else None
+    def frames_lately(self, port: PortRef, now_s: float, *, is_sender: bool) -> int:
+        """How many frames have passed in about the last half minute; 0 where that is not known."""
+        marks = self._of(port, is_sender=is_sender)
+        if len(marks) <= _LATELY_MARKS or now_s > marks[-1].at_s + _LATELY_S:
+            return 0
+        return marks[-1].frames - marks[-1 - _LATELY_MARKS].frames
 
     def forget(self, ports: Iterable[PortRef]) -> None:
         for port in ports:

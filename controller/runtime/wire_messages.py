@@ -135,10 +135,15 @@ def _read_counters(message: pb.PortCounters) -> events.PortCounters:
         rx_packets=_known(message.rx_packets),
         tx_packets=_known(message.tx_packets),
         tx_dropped=_known(message.tx_dropped),
-        rx_errors=_known(message.rx_errors),
+        rx_errors=_damaged(message.rx_errors, message.rx_over_errors),
         tx_errors=_known(message.tx_errors),
         duration_s=message.duration_s,
     )
+
+
+def _damaged(errors: int, overruns: int) -> int | None:
+    """Received errors that are no overruns. Neither of both need be known."""
+    return None if errors == _UNKNOWN else max(0, errors - (_known(overruns) or 0))
 
 
 def _known(counter: int) -> int | None:

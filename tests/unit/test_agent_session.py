@@ -214,12 +214,13 @@ def test_unknown_counters_stay_all_ones_and_reserved_ports_are_left_out() -> Non
     ((_, xid),) = _sent(session)
     unknown = 2**64 - 1
     entries = b"".join(
-        struct.pack("!I4x12QII", number, 1, 2, 3, unknown, 5, 6, 7, 8, 0, 0, 0, 0, 12, 0)
+        struct.pack("!I4x12QII", number, 1, 2, 3, unknown, 5, 6, 7, 8, 1, 3, 2, 0, 12, 0)
         for number in (1, ofp.OFPP_LOCAL)
     )
     (report,) = session.on_multipart(xid, decode_counters(entries), False, 1.0)
     (port,) = report.port_statistics.ports
     assert (port.port_no, port.tx_bytes, port.duration_s) == (1, unknown, 12)
+    assert (port.rx_errors, port.tx_errors, port.rx_over_errors) == (7, 8, 3)
 
 
 def test_a_switch_that_takes_nothing_is_noticed() -> None:

@@ -207,6 +207,14 @@ def test_all_ones_counters_are_unknown() -> None:
     assert read.counters == {1: events.PortCounters(7, None, None, 3, None, 0, None, 0)}
 
 
+@pytest.mark.parametrize(("errors", "overruns", "damaged"), [(9, 4, 5), (9, 2**64 - 1, 9), (2**64 - 1, 4, None)])
+def test_frames_for_which_there_was_no_room_are_not_damaged(errors: int, overruns: int, damaged: int | None) -> None:
+    counters = pb.PortCounters(port_no=1, rx_errors=errors, rx_over_errors=overruns)
+    read = event_of(port_statistics=pb.PortStatistics(dpid=1, session_id="s", ports=[counters]))
+    assert isinstance(read, events.PortStatisticsRead)
+    assert read.counters[1].rx_errors == damaged
+
+
 def test_batch_answers() -> None:
     error = pb.ModificationError(index=2, type=5, code=1, name="OFPET_FLOW_MOD_FAILED/OFPFMFC_TABLE_FULL")
     nameless = pb.ModificationError(index=3, type=77, code=6)

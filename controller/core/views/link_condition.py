@@ -25,13 +25,13 @@ def link_condition(core: Core, cable: Cable, now_s: float) -> tuple[str, str, st
     if record.state is LinkState.UP:
         if gray := core.state.avoided.of(Origin.GRAY).get(cable):
             return "gray", "lossy", _why_gray(core, cable, gray, now_s)
+        drained = [why for origin, _, why in core.state.avoided.concerning(cable) if origin is Origin.OPERATOR]
+        if drained:
+            return "drained", "operator", _why_drained(core, cable, drained[0])
         if kept := core.watch.gray.kept.get(cable):
             evidence = core.watch.gray.links.gray[cable].evidence
             return "gray", "lossy", f"{core.watch.gray.worded(evidence)}; used all the same: {kept}"
-        drained = [why for origin, _, why in core.state.avoided.concerning(cable) if origin is Origin.OPERATOR]
-        return (
-            ("drained", "operator", _why_drained(core, cable, drained[0])) if drained else (record.state.value, "", "")
-        )
+        return record.state.value, "", ""
     return record.state.value, record.cause.value, _reason(core, cable, record, now_s)
 
 
