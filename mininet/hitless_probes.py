@@ -146,4 +146,6 @@ def finish(probes: Iterable[RunningProbe]) -> list[ProbeResult]:
     every = list(probes)
     for probe in every:
         probe.stop_sending()
+    for probe in every:
+        probe.last_sent()
     return [probe.wait() for probe in every]

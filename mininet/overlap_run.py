@@ -155,6 +155,8 @@ class OverlapRun:
     def _take_arrivals(self, probes: Sequence[RunningProbe], outcomes: Sequence[Outcome]) -> None:
         for probe in probes:
             probe.stop_sending()
+        for probe in probes:
+            probe.last_sent()
         for pair, probe in zip(self._pairs, probes, strict=True):
             arrivals, _ = probe.arrivals()
             received = [at for _, _, at in arrivals]

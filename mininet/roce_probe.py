@@ -97,6 +97,7 @@ class RunningProbe:
         sending = (address, udp_port, packets_per_second, length_s, udp_source_port, size_bytes, dscp)
         self._send = self._command(hosts, source, "send", *sending)
         self._ends: list[subprocess.Popen[str]] = []
+        self._last_sent: tuple[int, float] | None = None
 
     @staticmethod
     def _command(hosts: Any, host: str, *arguments: object) -> list[str]:
@@ -135,14 +136,22 @@ class RunningProbe:
     def arrivals(self) -> tuple[list[tuple[int, float, float]], int]:
         """(number, sent at, received at) of all that came, in that order and by the machine's monotonic clock, and how
         many were sent. Waits for the last packet. Raises LabError when an end fails."""
-        if self._duration_s is None:
-            self.stop_sending()
-        sent = json.loads(self._read(1, (self._duration_s or 0.0) + _PATIENCE_S))
-        time.sleep(_LAST_PACKETS_S)
+        sent, told_s = self.last_sent()
+        time.sleep(max(0.0, told_s + _LAST_PACKETS_S - time.monotonic()))
         stdin = self._ends[0].stdin
         if stdin is not None:
             stdin.close()
         return [tuple(arrival) for arrival in json.loads(self._read(0, _PATIENCE_S))], sent
+
+    def last_sent(self) -> tuple[int, float]:
+        """How many were sent, and the moment when that was told. Waits for the last one to leave; whoever asks many
+        probes before the first `wait` waits for their last packets once and not for each."""
+        if self._last_sent is None:
+            if self._duration_s is None:
+                self.stop_sending()
+            sent = json.loads(self._read(1, (self._duration_s or 0.0) + _PATIENCE_S))
+            self._last_sent = (sent, time.monotonic())
+        return self._last_sent
 
     def stop_sending(self) -> None:
         """Without waiting, so that many probes can be stopped together."""
