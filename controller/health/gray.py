@@ -126,7 +126,7 @@ class GrayLinks:
         found = []
         for cable in cables:
             here, far = cable if cable[0].dpid == dpid else cable[::-1]
-            marked = self.errors.take(here, counters.get(here.port_no), now_s)
+            marked = self.errors.take(here, counters.get(here.port_no), now_s, suspect=cable in self.gray)
             reading = _reading(counters.get(here.port_no), asked_s, now_s)
             before = self._readings.pop(here, None)
             if reading is not None:

@@ -35,24 +35,27 @@ class _Mark:
 class PortErrors:
     """Mutable; owned by `gray`. All times are the core's seconds."""
 
-    # By port, and whether it is what the port sends; only where errors have been counted.
+    # By port, and whether it is what the port sends; only where errors have been counted, or are suspected.
     _marks: dict[tuple[PortRef, bool], deque[_Mark]] = field(default_factory=dict)
 
-    def take(self, port: PortRef, counters: Counters | None, now_s: float) -> bool:
-        """A reading of the port, None: it is not among those that were read. Whether there is anything new to judge."""
+    def take(self, port: PortRef, counters: Counters | None, now_s: float, *, suspect: bool = False) -> bool:
+        """A reading of the port, None: it is not among those that were read. Whether there is anything new to judge.
+        The ports of a `suspect` link are followed also while they have counted nothing, as after a reboot."""
         if counters is None:
             self.forget((port,))
             return False
-        if not self._marks and not counters.rx_errors and not counters.tx_errors:
+        if not self._marks and not suspect and not counters.rx_errors and not counters.tx_errors:
             return False
-        received = self._note((port, False), counters.rx_packets, counters.rx_errors, now_s)
-        sent = self._note((port, True), counters.tx_packets, counters.tx_errors, now_s)
+        received = self._note((port, False), counters.rx_packets, counters.rx_errors, now_s, suspect)
+        sent = self._note((port, True), counters.tx_packets, counters.tx_errors, now_s, suspect)
         return received or sent
 
-    def _note(self, way: tuple[PortRef, bool], good: int | None, errors: int | None, now_s: float) -> bool:
+    def _note(
+        self, way: tuple[PortRef, bool], good: int | None, errors: int | None, now_s: float, suspect: bool
+    ) -> bool:
         """Whether there is a new mark."""
-        if good is None or not errors:
-            # Unknown, or begun again; what was gathered says nothing any more.
+        if good is None or errors is None or not (errors or suspect):
+            # What was gathered says nothing any more.
             self._marks.pop(way, None)
             return False
         marks, mark = self._marks.get(way), _Mark(now_s, good + errors, errors)

@@ -19,6 +19,8 @@ PACKETS_PER_S = 500.0
 SHARES = (0.005, 0.01, 0.02)
 # The longest time over which loss is judged is 48 readings; a round of them takes two heartbeats.
 LONGEST_S = 150.0
+# A link that is clean and was held for its time is given back once enough was read to be sure.
+GIVEN_BACK_S = 300.0
 _SLOWEST = 10.0
 
 
@@ -54,10 +56,9 @@ def false_alarms(network: ModelNetwork, core: Core, ever_lossy: Collection[Cable
             yield f"{network.wiring.describe(target)} has never lost anything: {why.reason}"
 
 
-def soon_released(core: Core, within_s: float, now_s: float) -> bool:
-    """A gray link is about to carry traffic again."""
-    return any(
-        gray.released_at_s <= now_s + within_s
-        for cable, gray in core.watch.gray.links.gray.items()
-        if cable in core.links.up
-    )
+def soon_released(network: ModelNetwork, core: Core, within_s: float) -> Iterator[str]:
+    """Gray links that are about to carry traffic again, as far as their ends can be compared."""
+    for cable, gray in core.watch.gray.links.gray.items():
+        is_due = gray.released_at_s <= network.now_s + within_s and cable in core.links.up
+        if is_due and all(_counts(network, end) for end in cable):
+            yield f"{network.wiring.describe(cable)} is held although it loses nothing: {gray.evidence}"

@@ -311,7 +311,10 @@ class FuzzRun:
     def rest(self) -> None:
         """Lets nothing happen for a while, and looks at how much is said all the same."""
         self._release_links()
-        while fuzz_gray.soon_released(self.core, 2 * _AT_REST_S, self.network.now_s):
+        end_s = self.network.now_s + fuzz_gray.GIVEN_BACK_S
+        while tuple(fuzz_gray.soon_released(self.network, self.core, 2 * _AT_REST_S)):
+            if self.network.now_s > end_s:
+                raise _Broken("given back", fuzz_gray.soon_released(self.network, self.core, 2 * _AT_REST_S))
             self.network.run_for(_AT_REST_S)
             self._come_to_rest()
         record = self.network.record
@@ -323,8 +326,10 @@ class FuzzRun:
         )
 
     def _may_still_change(self) -> bool:
-        """Where room is short the core tries again now and then; and a lossy cable may show itself at any time."""
-        return self.fabric.limited or any(cable.lossy_from for cable in self.network.wiring.cables)
+        """Where room is short the core tries again now and then; and a lossy cable may show itself, or be given back
+        when it has been mended, at any time."""
+        is_lossy = any(cable.lossy_from for cable in self.network.wiring.cables)
+        return self.fabric.limited or is_lossy or bool(self.core.watch.gray.links.gray)
 
     def _release_links(self) -> None:
         """Links that are held for having flapped come back, live flows move for what that gains, and all holds then."""

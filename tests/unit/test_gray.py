@@ -354,6 +354,21 @@ def test_what_error_counters_found_is_given_back_although_the_far_end_has_none()
     assert len(core.state.view.links) == 4
 
 
+def test_what_error_counters_found_is_given_back_although_the_switch_has_rebooted() -> None:
+    """Its counters begin again at 0, and count nothing any more (fuzzing, seed 50250)."""
+    core, network = started(plan(leaves=2, spines=2))
+    network.switch("spine2").knows_counters = False
+    network.run_for(10.0)
+    cable = network.cable("leaf1", "spine2")
+    network.make_lossy(cable, 0.02, sender="spine2", broken=True)
+    network.run_for(10.0)
+    assert core.state.avoided
+    network.restore(cable)
+    network.reboot("leaf1", off_s=1.0)
+    network.run_for(200.0)
+    assert not core.state.avoided
+
+
 def test_without_readings_nothing_is_given_back() -> None:
     core, network = started(plan(leaves=2, spines=2))
     network.make_lossy(network.cable("leaf1", "spine2"), 0.02)
