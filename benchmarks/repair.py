@@ -32,6 +32,8 @@ from lab_fabric import FabricLab  # noqa: E402
 from lab_namespace import LabError  # noqa: E402
 from overlap_run import MOST_CROSSINGS, Outcome, OverlapRun, cases  # noqa: E402
 from repair_watch import RING, Timed, announce_ring, events, port_reports  # noqa: E402
+from rich.console import Console  # noqa: E402
+from rich.progress import track  # noqa: E402
 
 from controller.formats.topology_file import load  # noqa: E402
 
@@ -121,7 +123,8 @@ def run(
         if overlaps:
             lab.teach_neighbours()
             with Controller(control.grpc) as controller:
-                outcomes = OverlapRun(lab, controller, RING).run(cases(lab, overlaps, seed=_SEED))
+                chosen = track(cases(lab, overlaps, seed=_SEED), "overlapping failures", console=Console(stderr=True))
+                outcomes = OverlapRun(lab, controller, RING).run(chosen)
     return flows, cuts, outcomes
 
 
@@ -146,7 +149,12 @@ def main() -> int:
     parser.add_argument("--spines", type=int, default=4)
     parser.add_argument("--queue-pairs", type=int, default=16, help="of each of the ring's 16 connections")
     parser.add_argument("--repetitions", type=int, default=20)
-    parser.add_argument("--cases", type=int, default=0, help="overlapping failures besides; 3 s each")
+    parser.add_argument(
+        "--cases",
+        type=int,
+        default=0,
+        help="overlapping failures besides; up to a minute each, for links that fail often are held",
+    )
     parser.add_argument("--log", type=Path, help="where controller and agent write; a temporary file by default")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -97,7 +97,7 @@ class OverlapRun:
         self._flows = [ProbeFlow(first[a], first[b], FIRST_PORT + i) for i, (a, b) in enumerate(self._pairs)]
         self._interfaces = [end for cable in cables(lab) for end in (cable.leaf_end, cable.spine_end)]
 
-    def run(self, chosen: Sequence[Case]) -> list[Outcome]:
+    def run(self, chosen: Iterable[Case]) -> list[Outcome]:
         """Raises LabError when the fabric does not become whole again between two cases."""
         with running(self.lab, self._flows, _PACKETS_PER_S) as probes:
             time.sleep(_LEAD_S)
