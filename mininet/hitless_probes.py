@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -144,8 +144,13 @@ def running(lab: FabricLab, flows: Iterable[ProbeFlow], packets_per_second: floa
 def finish(probes: Iterable[RunningProbe]) -> list[ProbeResult]:
     """Stops all, and what each of them saw."""
     every = list(probes)
-    for probe in every:
-        probe.stop_sending()
-    for probe in every:
-        probe.last_sent()
+    stop_together(every)
     return [probe.wait() for probe in every]
+
+
+def stop_together(probes: Sequence[RunningProbe]) -> None:
+    """So that they wait for their last packets together and not one after the other."""
+    for probe in probes:
+        probe.stop_sending()
+    for probe in probes:
+        probe.last_sent()

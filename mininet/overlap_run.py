@@ -16,7 +16,7 @@ from random import Random
 from demo_northbound import Controller
 from failover_run import Cable, cables
 from heddle.v1 import collective_pb2
-from hitless_probes import FIRST_PORT, ProbeFlow, running
+from hitless_probes import FIRST_PORT, ProbeFlow, running, stop_together
 from lab_fabric import FabricLab
 from roce_probe import RunningProbe
 
@@ -153,10 +153,7 @@ class OverlapRun:
         return _wrong_with(plan.certificate, max(load_s.values(), default=0.0))
 
     def _take_arrivals(self, probes: Sequence[RunningProbe], outcomes: Sequence[Outcome]) -> None:
-        for probe in probes:
-            probe.stop_sending()
-        for probe in probes:
-            probe.last_sent()
+        stop_together(probes)
         for pair, probe in zip(self._pairs, probes, strict=True):
             arrivals, _ = probe.arrivals()
             received = [at for _, _, at in arrivals]

@@ -92,8 +92,8 @@ class GrayWatch:
 
     def _fabric(self, up: Collection[Cable]) -> Fabric:
         drains = self._state.avoided.of(Origin.OPERATOR)
-        drained = {cable for cable in up if any(t in drains for t in (cable, *(end.dpid for end in cable)))}
-        return Fabric(up, drained if drains else (), {d: s.role for d, s in self._state.view.switches.items()})
+        drained = [c for c in up if any(t in drains for t in (c, c[0].dpid, c[1].dpid))] if drains else []
+        return Fabric(up, frozenset(drained), {d: s.role for d, s in self._state.view.switches.items()})
 
     def _avoid(self, cable: Cable) -> Verdict:
         reason = self.worded(self.links.gray[cable].evidence)

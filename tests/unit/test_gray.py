@@ -15,6 +15,7 @@ from controller.fabric.model import PortRef
 from controller.fabric.plan import FabricPlan
 from controller.health.evidence import LEAST_SHARE, Evidence
 from controller.health.gray import LEAST_SENT, GrayLinks
+from controller.simulation.cables import Cable
 from controller.simulation.network import ModelNetwork
 from controller.simulation.timing import Timing
 
@@ -325,7 +326,7 @@ def test_a_lossy_cable_is_avoided_with_its_evidence_and_comes_back_when_it_is_me
     assert len(core.state.view.links) == 4
 
 
-def test_broken_frames_are_found_by_the_port_that_counts_them() -> None:
+def found_by_errors() -> tuple[Core, ModelNetwork, Cable]:
     """The switch that sends them has no counters, so that there is nothing to compare with."""
     core, network = started(plan(leaves=2, spines=2))
     network.switch("spine2").knows_counters = False
@@ -334,6 +335,12 @@ def test_broken_frames_are_found_by_the_port_that_counts_them() -> None:
     cable = network.cable("leaf1", "spine2")
     network.make_lossy(cable, 0.02, sender="spine2", broken=True)
     network.run_for(10.0)
+    assert core.state.avoided
+    return core, network, cable
+
+
+def test_broken_frames_are_found_by_the_port_that_counts_them() -> None:
+    core, *_ = found_by_errors()
     (avoidance,) = core.state.avoided.of(Origin.GRAY).values()
     assert avoidance.reason.startswith("spine2:1 -> leaf1:2 lost ")
     assert avoidance.reason.endswith("by the error counter of leaf1:2")
@@ -341,13 +348,7 @@ def test_broken_frames_are_found_by_the_port_that_counts_them() -> None:
 
 
 def test_what_error_counters_found_is_given_back_although_the_far_end_has_none() -> None:
-    core, network = started(plan(leaves=2, spines=2))
-    network.switch("spine2").knows_counters = False
-    network.run_for(10.0)
-    cable = network.cable("leaf1", "spine2")
-    network.make_lossy(cable, 0.02, sender="spine2", broken=True)
-    network.run_for(10.0)
-    assert core.state.avoided
+    core, network, cable = found_by_errors()
     network.restore(cable)
     network.run_for(150.0)
     assert not core.state.avoided
@@ -356,13 +357,7 @@ def test_what_error_counters_found_is_given_back_although_the_far_end_has_none()
 
 def test_what_error_counters_found_is_given_back_although_the_switch_has_rebooted() -> None:
     """Its counters begin again at 0, and count nothing any more (fuzzing, seed 50250)."""
-    core, network = started(plan(leaves=2, spines=2))
-    network.switch("spine2").knows_counters = False
-    network.run_for(10.0)
-    cable = network.cable("leaf1", "spine2")
-    network.make_lossy(cable, 0.02, sender="spine2", broken=True)
-    network.run_for(10.0)
-    assert core.state.avoided
+    core, network, cable = found_by_errors()
     network.restore(cable)
     network.reboot("leaf1", off_s=1.0)
     network.run_for(200.0)
